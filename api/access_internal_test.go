@@ -94,7 +94,7 @@ func httpAccess(t *testing.T, listener string, handler http.Handler) (rows []ref
 		row := reference.Access{Listener: listener, Name: method + " " + pattern}
 		for _, caller := range accessCallers() {
 			// A profile that is recorded would take its default of 30 s.
-			r := httptest.NewRequestWithContext(t.Context(), method, strings.NewReplacer("{", "", "}", "").Replace(pattern)+"?seconds=1", nil)
+			r := httptest.NewRequestWithContext(t.Context(), method, strings.NewReplacer("{profile}", "heap", "{", "", "}", "").Replace(pattern)+"?seconds=1", nil)
 			if token := tokenOf(caller); token != "" {
 				r.Header.Set("Authorization", token)
 			}

@@ -51,6 +51,10 @@ func newAuditLog(log zerolog.Logger) *auditLog {
 func (a *auditLog) changes(action string, h httpjson.Handler) httpjson.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		err := h(w, r)
+		if err != nil && exchange.Of(r).Caller == "" && !a.refusals.Allow() { // anyone may try to open a session
+			a.suppressed.Add(1)
+			return err
+		}
 		a.record(action, exchange.Of(r), r.RemoteAddr, err)
 		return err
 	}
@@ -87,6 +91,6 @@ func (a *auditLog) line(action string, x *exchange.Exchange, remote string, err 
 	if err != nil {
 		result = x.Failure(err).Code
 	}
-	return a.log.Log().Timestamp().Str("audit", action).Str("by", x.Caller).Str("via", x.Via).Str("result", string(result)).
+	return a.log.Log().Str("audit", action).Str("by", x.Caller).Str("via", x.Via).Str("result", string(result)).
 		Str("request_id", x.ID).Str("remote", remote)
 }

@@ -28,6 +28,7 @@
 // over the messages of a client).
 //
 // Every failure is JSON, {"error":{"code","message","field"?,"request_id"}} or the
-// format of the other project. A full queue is 503 with Retry-After; 429 is never
-// sent, because trainers that do not retry a 4xx would end their run on it.
+// format of the other project. A full queue is 503 with Retry-After, because
+// trainers that do not retry a 4xx would end their run on it; 429 is sent only where the
+// token file limits the caller.
 package api

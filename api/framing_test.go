@@ -117,5 +117,6 @@ func TestReboundNamesReadNothing(t *testing.T) {
 	}
 	require.Equal(t, 200, status("/livez", "evil.example"))
 	require.Equal(t, 200, status("/metrics", "assay.internal:8080"), "a trusted origin")
-	require.Equal(t, 200, status("/metrics", "assay.example", "X-Forwarded-For", "192.0.2.7"), "a proxy on the same machine")
+	require.Equal(t, 403, status("/metrics", "evil.example", "X-Forwarded-For", "192.0.2.7"), "the page may set it")
+	require.Equal(t, 403, status("/metrics", "evil.example", "Authorization", "x"), "the page may set it")
 }

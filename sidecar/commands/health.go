@@ -78,8 +78,11 @@ func pinned(path string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	block, _ := pem.Decode(content)
-	if block == nil || block.Type != "CERTIFICATE" {
+	block, rest := pem.Decode(content)
+	for block != nil && block.Type != "CERTIFICATE" {
+		block, rest = pem.Decode(rest)
+	}
+	if block == nil {
 		return nil, fmt.Errorf("%s has no certificate in PEM format", path)
 	}
 	return &tls.Config{

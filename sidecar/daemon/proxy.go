@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"net"
 	"net/http"
 	"net/url"
@@ -192,7 +193,7 @@ func (c *Proxy) server(p *proxy.Proxy, identity *servertls.Identity, log zerolog
 			MaxExchanges: uint32(c.MaxRequests), MaxBody: int64(c.MaxBody), TLS: secure("h2"), Log: log, //nolint:gosec // both are checked
 		})
 	}
-	return httpServer{&http.Server{Handler: p, TLSConfig: secure("h2", "http/1.1"), ReadHeaderTimeout: api.DefaultConfig().HeaderTimeout, IdleTimeout: api.DefaultConfig().IdleTimeout}}
+	return httpServer{&http.Server{Handler: p, TLSConfig: secure("h2", "http/1.1"), ReadHeaderTimeout: api.DefaultConfig().HeaderTimeout, IdleTimeout: api.DefaultConfig().IdleTimeout, ErrorLog: stdlog.New(log, "", 0)}}
 }
 
 // httpServer is a server whose Serve returns nil after Shutdown, which closes what is

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"os"
 	"sync"
 
@@ -36,7 +37,7 @@ func (a *auditFile) Write(line []byte) (int, error) {
 		_, err = a.file.Write(line)
 	}
 	if err != nil {
-		a.log.Error().Err(err).RawJSON("line", line).Msg("the audit log cannot be written")
+		a.log.Error().Err(err).RawJSON("line", bytes.TrimSuffix(line, []byte("\n"))).Msg("the audit log cannot be written")
 	}
 	return len(line), nil
 }

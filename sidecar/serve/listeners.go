@@ -25,11 +25,11 @@ func (s *Service) listen() (err error) {
 		if err != nil {
 			return cli.Usage(fmt.Errorf("--audit-log: %w", err))
 		}
-		audit = zerolog.New(file)
+		audit = zerolog.New(file).With().Timestamp().Logger()
 	}
 	parts.Audit = &audit
 	if s.config.Pin != "" {
-		audit.Log().Timestamp().Str("audit", "pin").Str("by", "operator").Str("subject", s.config.Pin).Str("result", "ok").Send()
+		audit.Log().Str("audit", "pin").Str("by", "operator").Str("subject", s.config.Pin).Str("result", "ok").Send()
 	}
 	if s.config.NATS {
 		parts.Checks = append(parts.Checks, api.Check{Name: "streams", Ready: s.handle.streamsReady, AtStart: true})

@@ -136,15 +136,16 @@ func (q *Quota) Label(n int) error {
 	return nil
 }
 
-// take takes n of a limiter, or takes nothing and returns when n would be available.
+// take takes n of a limiter, or takes nothing and returns when n would be available. It does not reserve and cancel: what
+// is reserved in between would stay taken.
 func take(l *rate.Limiter, n int) (wait time.Duration) {
 	if l == nil {
 		return 0
 	}
 	now := time.Now()
-	r := l.ReserveN(now, n)
-	if wait = r.DelayFrom(now); wait > 0 {
-		r.CancelAt(now)
+	if l.AllowN(now, n) {
+		return 0
 	}
-	return wait
+	missing := float64(n) - l.TokensAt(now)
+	return max(1, time.Duration(missing/float64(l.Limit())*float64(time.Second)))
 }

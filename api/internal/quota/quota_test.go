@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,6 +43,18 @@ func TestRetryAfterIsHonest(t *testing.T) {
 		require.EqualValues(t, 10, q.Refused(KindRate))
 		require.Error(t, begin())
 	})
+}
+
+// A refused request takes nothing, also while others are refused.
+func TestConcurrentRefusals(t *testing.T) {
+	q := New(Limits{Requests: Rate{1, time.Hour}})
+	require.NoError(t, q.Request())
+	var callers sync.WaitGroup
+	for range 100 {
+		callers.Go(func() { _ = q.Request() })
+	}
+	callers.Wait()
+	require.GreaterOrEqual(t, q.requests.Tokens(), 0.0)
 }
 
 func TestConcurrentRequests(t *testing.T) {

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _live, _wire
-from ._config import Config
+from ._config import Config, tls_context
 from ._errors import APIConnectionError, APITimeoutError, AssayError, InputError
 from ._private_token import private_token
 from ._version import __version__
@@ -135,6 +135,7 @@ def _settings(config: Config, timeout: float) -> dict[str, Any]:
         "compression": None,
         "max_size": None,  # results list all utterances
         "proxy": True if config.may_use_proxy() else None,
+        **({"ssl": tls_context()} if config.url.startswith("https") else {}),
     }
 
 

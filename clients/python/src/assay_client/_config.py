@@ -76,7 +76,7 @@ def tls_context() -> ssl.SSLContext:
     if ca := os.environ.get("ASSAY_CA"):
         context = ssl.create_default_context(cafile=ca)
     if cert := os.environ.get("ASSAY_CERT"):
-        context.load_cert_chain(cert, os.environ.get("ASSAY_KEY"))
+        context.load_cert_chain(cert, os.environ.get("ASSAY_KEY") or None)
     return context
 
 
