@@ -37,8 +37,9 @@ func TestRequestSmuggling(t *testing.T) {
 			require.NoError(t, err)
 			_, err = io.Copy(io.Discard, first.Body)
 			require.NoError(t, err)
+			require.NoError(t, first.Body.Close())
 			require.Contains(t, []int{400, 501}, first.StatusCode)
-			_, err = http.ReadResponse(reader, nil)
+			_, err = http.ReadResponse(reader, nil) //nolint:bodyclose // there is none
 			require.Error(t, err, "the connection is closed, and nothing of the rest is served")
 		})
 	}

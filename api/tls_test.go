@@ -132,7 +132,7 @@ func TestTLSOnEveryListener(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
 		require.Equal(t, 200, response.StatusCode)
-		_, err = http.Get("https://" + address + "/livez")
+		_, err = http.Get("https://" + address + "/livez") //nolint:bodyclose // there is none
 		require.ErrorContains(t, err, "certificate", "the system does not know the authority")
 	}
 }

@@ -120,7 +120,7 @@ func (s *Service) loadTokens() (err error) {
 		s.tokens, err = api.LoadTokens(c.TokenFile, s.log)
 	}
 	if err == nil && c.TLS.ClientCA == "" && s.tokens != nil && s.tokens.NamesCertificates() {
-		return fmt.Errorf("token file %s names client certificates, which no connection has: set --tls-client-ca, or remove the lines that begin with cert:", c.TokenFile)
+		return fmt.Errorf("token file %s names client certificates, which no connection has: set --tls-client-ca, or remove the lines that begin with \"cert:\"", c.TokenFile)
 	}
 	return err
 }

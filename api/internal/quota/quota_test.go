@@ -38,7 +38,7 @@ func TestRetryAfterIsHonest(t *testing.T) {
 			require.Equal(t, errorcode.RateLimited, code)
 			require.InDelta(t, 20*time.Second, wait, float64(time.Millisecond))
 		}
-		time.Sleep(20 * time.Second)
+		<-time.After(20 * time.Second)
 		require.NoError(t, begin(), "after the advised time")
 		require.EqualValues(t, 10, q.Refused(KindRate))
 		require.Error(t, begin())
@@ -83,7 +83,7 @@ func TestLabels(t *testing.T) {
 		_, wait := refusal(t, q.Label(20))
 		require.InDelta(t, 6*time.Minute, wait, float64(time.Second))
 		require.NoError(t, q.Label(10), "a refused request takes nothing")
-		time.Sleep(6 * time.Minute)
+		<-time.After(6 * time.Minute)
 		require.NoError(t, q.Label(10))
 	})
 }

@@ -20,7 +20,7 @@ import (
 const unmountTimeout = 10 * time.Second
 
 // cached is how long the kernel caches names and attributes: only processes on this mount change them.
-const cached = time.Hour
+const cached time.Duration = time.Hour
 
 // Mount shows a disk to processes as a directory.
 type Mount struct {
@@ -30,7 +30,7 @@ type Mount struct {
 
 // Mount mounts the disk at an existing directory. It fails where there is no FUSE, or no permission to mount.
 func (d *Disk) Mount(dir string) (*Mount, error) {
-	timeout := time.Duration(cached)
+	timeout := cached
 	server, err := fs.Mount(dir, &node{disk: d, file: d.root}, &fs.Options{
 		EntryTimeout: &timeout, AttrTimeout: &timeout, NullPermissions: true,
 		MountOptions: fuse.MountOptions{FsName: "powercut", Name: "powercut", DirectMount: true, Logger: log.New(io.Discard, "", 0)},
