@@ -167,8 +167,8 @@ func (*feedbackImport) Help() string {
 
     assay feedback import labels.assay --nats-url nats://127.0.0.1:4222
 
-Verifies the whole file before it stores anything. Labels that are stored already count as duplicates, so that you can
-repeat an interrupted import. Replaces damaged labels. Erases the responses that were erased before the export.`
+Verifies the whole file before it stores anything. Labels and withdrawals that are stored stay as they are, and those of
+the file count as duplicates. Replaces damaged labels. Erases the responses that were erased before the export.`
 }
 
 // Run is called by kong.
