@@ -105,7 +105,7 @@ func (v *LastValues) unreadable(ctx context.Context, subject string) (*jetstream
 	if known != nil {
 		record.Sequence = known.Sequence
 		v.damage.Report(record)
-		if restored, err := v.restore(ctx, known, known.Sequence); err == nil {
+		if restored, err := v.restore(ctx, known, 0); err == nil { // 0: the server finds no message of the subject
 			return restored, nil
 		}
 	}
