@@ -2,6 +2,7 @@ package js_test
 
 import (
 	"bytes"
+	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -56,6 +57,32 @@ func flipInFiles(t *testing.T, dir, text string) {
 		return os.WriteFile(path, data, 0o600)
 	}))
 	require.Equal(t, 1, found)
+}
+
+// storedDuringRead stores a first value just after a read has found none.
+type storedDuringRead struct {
+	jetstream.Stream
+	store func()
+}
+
+func (s *storedDuringRead) GetLastMsgForSubject(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
+	msg, err := s.Stream.GetLastMsgForSubject(ctx, subject)
+	if s.store != nil {
+		s.store()
+		s.store = nil
+	}
+	return msg, err
+}
+
+func TestFirstValueIsStoredDuringARead(t *testing.T) {
+	t.Parallel()
+	_, jet := jstest.Connect(t, &server.Options{})
+	_, stream := openValues(t, jet)
+	stream = &storedDuringRead{stream, func() { putValue(t, jet, "values.a", "the first value") }}
+	values := js.NewLastValues(jet, stream, func(s string) string { return s }, nil, zerolog.Nop())
+	msg, err := values.Read(jstest.Context(t), "values.a")
+	require.NoError(t, err)
+	require.Equal(t, "the first value", string(msg.Data))
 }
 
 // A value that the server cannot read is stored again by a process that knows it, and
