@@ -125,6 +125,7 @@ func requireStoredOrReported(t *testing.T, cfg queue.Config, stored map[string]f
 	q.OnDamage(func(r queue.DamagedRecord) { reported <- r })
 	if len(read) < len(stored) || !q.Labels().Index().Erased(feedback.HashOf("r11")) {
 		require.NotEmpty(t, reported)
+		require.NotZero(t, verified.DamagedCount)
 	}
 	registry, err := q.OpenRegistry(ctx)
 	require.NoError(t, err)

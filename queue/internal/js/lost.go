@@ -10,15 +10,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// maxLost limits the sequences that ReportLost reports of one stream.
+// maxLost limits the sequences that ReportLost reports to its Damage, of one stream.
 const maxLost = 1000
 
-// ReportLost reports what the server says that it has lost of a stream since it
-// started: nats-server truncates a file of messages at a record whose length is
+// ReportLost reports and returns the sequences that the server says that it has lost of
+// a stream since it started: nats-server truncates a file of messages at a record whose length is
 // damaged. The client library does not read this field. Sequence 0 stands for messages
 // whose sequences the server does not know. domain is that of JetStream, "" for the
 // domain of the server.
-func ReportLost(ctx context.Context, nc *nats.Conn, domain, stream string, damage *Damage) error {
+func ReportLost(ctx context.Context, nc *nats.Conn, domain, stream string, damage *Damage) ([]uint64, error) {
 	prefix := "$JS.API"
 	if domain != "" {
 		prefix = "$JS." + domain + ".API"
@@ -27,7 +27,7 @@ func ReportLost(ctx context.Context, nc *nats.Conn, domain, stream string, damag
 	defer cancel()
 	reply, err := nc.RequestWithContext(ctx, prefix+".STREAM.INFO."+stream, []byte(`{"deleted_details":true}`)) // or it omits the field
 	if err != nil {
-		return fmt.Errorf("stream %s: %w", stream, Explain(err))
+		return nil, fmt.Errorf("stream %s: %w", stream, Explain(err))
 	}
 	var info struct {
 		Error *jetstream.APIError `json:"error"`
@@ -39,22 +39,23 @@ func ReportLost(ctx context.Context, nc *nats.Conn, domain, stream string, damag
 		} `json:"state"`
 	}
 	if err := json.Unmarshal(reply.Data, &info); err != nil {
-		return fmt.Errorf("stream %s: %w", stream, err)
+		return nil, fmt.Errorf("stream %s: %w", stream, err)
 	}
 	if info.Error != nil {
-		return fmt.Errorf("stream %s: %w", stream, info.Error)
+		return nil, fmt.Errorf("stream %s: %w", stream, info.Error)
 	}
 	lost := info.State.Lost
 	if lost == nil {
-		return nil
+		return nil, nil
 	}
-	for _, sequence := range lost.Messages[:min(len(lost.Messages), maxLost)] {
+	sequences := lost.Messages
+	if len(sequences) == 0 && lost.Bytes > 0 {
+		sequences = []uint64{0}
+	}
+	for _, sequence := range sequences[:min(len(sequences), maxLost)] {
 		damage.Report(DamagedRecord{Stream: stream, Sequence: sequence})
 	}
-	if len(lost.Messages) == 0 && lost.Bytes > 0 {
-		damage.Report(DamagedRecord{Stream: stream})
-	}
-	return nil
+	return sequences, nil
 }
 
 // Unreadable returns the sequences from first to last that the stream counts as
