@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -31,13 +32,18 @@ type storeFlags struct {
 	cli.NATSFlags `group:"NATS:"`
 }
 
+// openTimeout is how long a server may be missing: a service waits for it, and a command must end.
+const openTimeout = time.Minute
+
 // open connects to the server, on which it creates the streams that are missing.
 func (f storeFlags) open(a *cli.App) (*queue.Queue, error) {
 	if f.NatsURL == "" {
 		return nil, cli.Usage(errors.New("--nats-url is missing; give the URL of the NATS server, for example nats://127.0.0.1:4222 of assay serve"))
 	}
 	log := a.Log.Level(max(a.Log.GetLevel(), zerolog.WarnLevel))
-	q, err := queue.Open(a.Context, queue.Config{Conn: f.PrivateConfig(f.DataDir)}, log, prometheus.NewRegistry())
+	ctx, cancel := context.WithTimeout(a.Context, openTimeout)
+	defer cancel()
+	q, err := queue.Open(ctx, queue.Config{Conn: f.PrivateConfig(f.DataDir)}, log, prometheus.NewRegistry())
 	return q, cli.NameNATSFlags(err)
 }
 
