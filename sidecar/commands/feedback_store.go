@@ -52,7 +52,7 @@ func errDamagedLabels(n int) error {
 	if n == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d damaged records; send these labels again, or import an export", n)
+	return fmt.Errorf("%d damaged records; import an export", n)
 }
 
 func printJSON(a *cli.App, value any) error {
