@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
@@ -60,7 +61,8 @@ func ReportLost(ctx context.Context, nc *nats.Conn, domain, stream string, damag
 
 // Unreadable returns the sequences from first to last that the stream counts as
 // stored, and that the server cannot read because its own checksum differs.
-// readable are those that were read.
+// readable are those that were read; a message that can be read and is not among them
+// is an error that wraps nats.ErrTimeout: a server behind the leader did not deliver it.
 func Unreadable(ctx context.Context, stream jetstream.Stream, first, last uint64, readable map[uint64]bool) (damaged []uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, EraseTimeout)
 	defer cancel()
@@ -72,18 +74,21 @@ func Unreadable(ctx context.Context, stream jetstream.Stream, first, last uint64
 	for _, sequence := range info.State.Deleted {
 		deleted[sequence] = true
 	}
+	var undelivered []uint64
 	for sequence := max(first, info.State.FirstSeq); sequence <= min(last, info.State.LastSeq); sequence++ {
 		if readable[sequence] || deleted[sequence] {
 			continue
 		}
-		_, err := stream.GetMsg(ctx, sequence)
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
+		switch _, err := stream.GetMsg(ctx, sequence); {
+		case err == nil:
+			undelivered = append(undelivered, sequence)
+		case errors.Is(err, jetstream.ErrMsgNotFound):
 			damaged = append(damaged, sequence)
-		} else if err != nil {
+		default:
 			return damaged, err
 		}
 	}
-	if len(damaged) == 0 {
+	if len(damaged)+len(undelivered) == 0 {
 		return nil, nil
 	}
 	// Some may have been deleted in the meantime.
@@ -93,11 +98,10 @@ func Unreadable(ctx context.Context, stream jetstream.Stream, first, last uint64
 	for _, sequence := range info.State.Deleted {
 		deleted[sequence] = true
 	}
-	still := damaged[:0]
-	for _, sequence := range damaged {
-		if !deleted[sequence] && sequence >= info.State.FirstSeq {
-			still = append(still, sequence)
-		}
+	gone := func(sequence uint64) bool { return deleted[sequence] || sequence < info.State.FirstSeq }
+	damaged = slices.DeleteFunc(damaged, gone)
+	if undelivered = slices.DeleteFunc(undelivered, gone); len(undelivered) > 0 {
+		return damaged, fmt.Errorf("%w: sequence %d was not delivered", nats.ErrTimeout, undelivered[0])
 	}
-	return still, nil
+	return damaged, nil
 }
