@@ -123,7 +123,7 @@ func (q *Queue) open(ctx context.Context) (err error) {
 		checkSync(ctx, q.cfg.Conn, q.log)
 	}
 	for _, stream := range damageable() {
-		if err := js.ReportLost(ctx, q.nc, q.cfg.Conn.Domain, stream, q.damage); err != nil {
+		if _, err := js.ReportLost(ctx, q.nc, q.cfg.Conn.Domain, stream, q.damage); err != nil {
 			q.log.Debug().Err(err).Msg("cannot read what the server has lost")
 		}
 	}

@@ -171,6 +171,7 @@ type head struct {
 	mark         feedback.Mark
 	id           string // the Nats-Msg-Id
 	unrecognized bool   // damaged, or not a record that assay wrote: only its sequence counts
+	damaged      bool   // unrecognized, but written by assay, with headers that can be read
 }
 
 // latest reads the latest record of a subject. If there is none, it returns an
@@ -187,8 +188,8 @@ func (l *Log) latest(ctx context.Context, subject string) (head, error) {
 	}
 	mark, err := readMark(subject, msg.Header, msg.Sequence)
 	intact := l.intact(l.stream, js.Message{Sequence: msg.Sequence, Subject: subject, Header: msg.Header, Data: msg.Data})
-	unrecognized := err != nil || !intact || !js.Authentic(subject, msg.Header)
-	return head{mark, msg.Header.Get(jetstream.MsgIDHeader), unrecognized}, nil
+	written := err == nil && js.Authentic(subject, msg.Header)
+	return head{mark, msg.Header.Get(jetstream.MsgIDHeader), !written || !intact, written && !intact}, nil
 }
 
 const erasedItem = "everything of this id was erased on request; a label of the response needs another id"

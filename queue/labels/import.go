@@ -19,9 +19,11 @@ import (
 const importChunk = 500
 
 // Import stores what Export wrote. It first reads the whole file, and stores nothing of
-// a damaged one. A record is stored under the rules of Append: one that is stored
-// already is a duplicate, so that an interrupted import can be repeated; it replaces a
-// damaged one; an id that was erased on either side is erased. Labels keep who sent
+// a damaged one. A record replaces a damaged one, and never an intact one of its
+// response and rater, whichever is newer: it is then a duplicate, so that an
+// interrupted import can be repeated, and an import undoes no correction or withdrawal.
+// A record whose id has another text here is not stored, and an id that was erased on
+// either side is erased. Labels keep who sent
 // them, when, and their group of the hold-out. Its error wraps ErrDamagedFile,
 // feedback.ErrStoreFull or feedback.ErrUnavailable, or is that of ctx or file.
 func (l *Log) Import(ctx context.Context, file io.ReadSeeker) (feedback.Imported, error) {
@@ -177,17 +179,16 @@ func (l *Log) importAll(ctx context.Context, rest []*imported, out *feedback.Imp
 // prepareImport returns the write of a record, or nil and counts why there is none.
 func (l *Log) prepareImport(r *imported, out *feedback.Imported) *write {
 	verdict, replaces := l.Index().Check(r.mark)
-	switch verdict {
-	case feedback.Duplicate:
-		if !l.cfg.Damage.Known(js.DamagedRecord{Stream: StreamFeedback, Subject: r.subject, Sequence: replaces}) {
-			out.Duplicates++
-			return nil
-		}
-	case feedback.Conflict:
+	known := l.cfg.Damage.Known(js.DamagedRecord{Stream: StreamFeedback, Subject: r.subject, Sequence: replaces})
+	switch {
+	case verdict == feedback.Conflict:
 		out.Conflicts++
 		return nil
-	case feedback.Erased:
+	case verdict == feedback.Erased:
 		out.Erased++
+		return nil
+	case replaces > 0 && !known: // it may be later than the export
+		out.Duplicates++
 		return nil
 	}
 	if r.found != nil {

@@ -80,6 +80,26 @@ func TestMoveToAnotherServer(t *testing.T) {
 	require.Equal(t, []int{39, 0, 0}, []int{v.Labels, v.Unverified, v.DamagedCount})
 }
 
+// An import of an earlier export undoes no correction and no withdrawal of a label
+// without a time.
+func TestImportKeepsWhatIsNewer(t *testing.T) {
+	t.Parallel()
+	f, file := exported(t)
+	labelstest.Accepts(t, f, 1, 0, labelstest.Labeled("r5", bag.Violation)) // was bag.Compliant
+	records, err := f.Withdraw(t.Context(), "r6", "")
+	require.NoError(t, err)
+	require.Equal(t, 1, records)
+	want := labelstest.Records(t, f)
+
+	imported, err := f.Import(jstest.Context(t), bytes.NewReader(file))
+	require.NoError(t, err)
+	require.Equal(t, feedback.Imported{Duplicates: 41}, imported)
+	require.Equal(t, want, labelstest.Records(t, f))
+	withdrawn, err := f.LabelsOf(t.Context(), "r6")
+	require.NoError(t, err)
+	require.Empty(t, withdrawn.Labels)
+}
+
 // An import refuses a file that differs in any way, and stores nothing of it.
 func TestImportRefusesADamagedFile(t *testing.T) {
 	t.Parallel()

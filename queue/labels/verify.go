@@ -3,6 +3,7 @@ package labels
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"assay/queue/internal/js"
@@ -18,33 +19,50 @@ func (l *Log) Verify(ctx context.Context) (feedback.Verification, error) {
 // verify calls intact with each record that is intact, in order.
 func (l *Log) verify(ctx context.Context, intact func(js.Message) error) (feedback.Verification, error) {
 	v := feedback.Verification{Damaged: []feedback.DamagedRecord{}}
-	last, err := l.lastStored(ctx)
+	unreadable, err := l.verifyStored(ctx, &v, intact)
+	lost, lostErr := js.ReportLost(ctx, l.nc, l.cfg.Domain, StreamFeedback, l.cfg.Damage) // last: the server finds it out when it reads
 	if err != nil {
-		return v, unavailable(ctx, err)
+		return v, err
 	}
-	v.Through = last
-	defer l.reportLost(ctx)
+	if lostErr != nil {
+		return v, unavailable(ctx, lostErr)
+	}
+	for _, sequence := range unreadable {
+		v.AddDamaged(feedback.DamagedRecord{Sequence: sequence, Reason: "the NATS server cannot read it"})
+	}
+	for _, sequence := range lost {
+		if !slices.Contains(unreadable, sequence) {
+			v.AddDamaged(feedback.DamagedRecord{Sequence: sequence, Reason: "the NATS server has lost it"})
+		}
+	}
+	return v, nil
+}
+
+// verifyStored verifies what the server can read, and returns the sequences of what it cannot.
+func (l *Log) verifyStored(ctx context.Context, v *feedback.Verification, intact func(js.Message) error) (damaged []uint64, err error) {
+	if v.Through, err = l.lastStored(ctx); err != nil {
+		return nil, unavailable(ctx, err)
+	}
 	readable := map[uint64]bool{}
-	for msg, err := range l.scan(ctx, l.stream, SubjectFeedback+".>", 1, last) {
+	for msg, err := range l.scan(ctx, l.stream, SubjectFeedback+".>", 1, v.Through) {
 		if err != nil {
-			return v, err
+			return nil, err
 		}
 		readable[msg.Sequence] = true
-		if l.verifyRecord(msg, &v) {
+		if l.verifyRecord(msg, v) {
 			if err := intact(msg); err != nil {
-				return v, err
+				return nil, err
 			}
 		}
 	}
-	unreadable, err := js.Unreadable(ctx, l.stream, 1, last, readable)
+	damaged, err = js.Unreadable(ctx, l.stream, 1, v.Through, readable)
 	if err != nil {
-		return v, unavailable(ctx, fmt.Errorf("stream %s: %w", StreamFeedback, js.Explain(err)))
+		return nil, unavailable(ctx, fmt.Errorf("stream %s: %w", StreamFeedback, js.Explain(err)))
 	}
-	for _, sequence := range unreadable {
+	for _, sequence := range damaged {
 		l.cfg.Damage.Report(js.DamagedRecord{Stream: StreamFeedback, Sequence: sequence})
-		v.AddDamaged(feedback.DamagedRecord{Sequence: sequence, Reason: "the NATS server cannot read it"})
 	}
-	return v, nil
+	return damaged, nil
 }
 
 // verifyRecord counts one message, and reports whether it is an intact record.
@@ -79,10 +97,9 @@ func (l *Log) verifyRecord(msg js.Message, v *feedback.Verification) bool {
 	return true
 }
 
-// reportLost reports the records that the server has lost. It finds that out when it
-// reads a file.
+// reportLost reports the records that the server has lost.
 func (l *Log) reportLost(ctx context.Context) {
-	if err := js.ReportLost(ctx, l.nc, l.cfg.Domain, StreamFeedback, l.cfg.Damage); err != nil && ctx.Err() == nil {
+	if _, err := js.ReportLost(ctx, l.nc, l.cfg.Domain, StreamFeedback, l.cfg.Damage); err != nil && ctx.Err() == nil {
 		l.log.Debug().Err(err).Msg("cannot read what the server has lost")
 	}
 }

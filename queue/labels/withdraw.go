@@ -18,7 +18,8 @@ import (
 // replaces it, under the condition that it is still the last of its response and
 // rater. It returns the number of labels that it has withdrawn, 0 or 1. A label that
 // the rater gave earlier is not accepted from then on if it has a time, so that a
-// delayed retry of it does not undo the withdrawal. Its error wraps
+// delayed retry of it does not undo the withdrawal. A damaged label whose headers can
+// be read is withdrawn too. Its error wraps
 // feedback.ErrStoreFull or feedback.ErrUnavailable, or is that of ctx; withdrawing
 // again is safe.
 func (l *Log) Withdraw(ctx context.Context, id, rater string) (records int, err error) {
@@ -36,8 +37,9 @@ func (l *Log) Withdraw(ctx context.Context, id, rater string) (records int, err 
 			l.Index().Apply(latest.mark)
 		}
 		switch own := strings.HasPrefix(latest.id, token); {
-		case latest.unrecognized || l.Index().Erased(latest.mark.ID):
+		case latest.unrecognized && !latest.damaged || l.Index().Erased(latest.mark.ID):
 			return 0, nil
+		case latest.damaged: // whether it was a label or a withdrawal
 		case latest.mark.Labels.Withdrawn() && own: // the acknowledgement was lost
 			return 1, nil
 		case latest.mark.Labels.Withdrawn():

@@ -1,9 +1,11 @@
 package labels_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -47,6 +49,35 @@ func labelsOf(t *testing.T, f *labels.Log, id string) feedback.ResponseLabels {
 	require.NoError(t, err)
 	f.Index().Majority(&given)
 	return given
+}
+
+// The text of a damaged label does not stay in the store when it is withdrawn.
+func TestWithdrawADamagedLabel(t *testing.T) {
+	t.Parallel()
+	ctx := jstest.Context(t)
+	q := queuetest.Open(t, queuetest.Config(t))
+	f := q.Labels()
+	labelstest.Accepts(t, f, 1, 0, rated("x", "ann", bag.Violation, 1))
+	subject := labels.RecordSubject(feedback.HashOf("x"), feedback.HashOf("ann"))
+	last, err := jstest.LastOf(t, q.Conn(), subject)
+	require.NoError(t, err)
+	header := maps.Clone(last.Header)
+	for _, name := range []string{jetstream.ExpectedLastSubjSeqHeader, jetstream.MsgIDHeader} {
+		header.Del(name)
+	}
+	damaged := bytes.Replace(last.Data, []byte("The text"), []byte("The tept"), 1)
+	_, err = jstest.JetStream(t, q.Conn()).PublishMsg(ctx, &nats.Msg{Subject: subject, Header: header, Data: damaged})
+	require.NoError(t, err)
+	v, err := f.Verify(ctx)
+	require.NoError(t, err)
+	require.Equal(t, 1, v.DamagedCount)
+
+	require.Equal(t, 1, withdraw(t, f, "x", "ann"))
+	v, err = f.Verify(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 1, 0}, []int{v.Labels, v.Withdrawn, v.DamagedCount})
+	require.Zero(t, withdraw(t, f, "x", "ann"))
+	labelstest.Accepts(t, f, 0, 1, rated("x", "ann", bag.Violation, 1)) // a delayed retry
 }
 
 func TestWithdraw(t *testing.T) {

@@ -34,7 +34,7 @@ func (v *Verification) AddDamaged(r DamagedRecord) {
 // Imported counts what an import did with the records of a file.
 type Imported struct {
 	Imported   int `json:"imported"`   // stored
-	Duplicates int `json:"duplicates"` // that were stored before
+	Duplicates int `json:"duplicates"` // not stored: their response and rater have an intact record here
 	Erasures   int `json:"erasures"`   // ids that were erased by the import
 	Erased     int `json:"erased"`     // records of ids that are erased here: not stored
 	Conflicts  int `json:"conflicts"`  // records whose id has another text here: not stored

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -31,13 +32,18 @@ type storeFlags struct {
 	cli.NATSFlags `group:"NATS:"`
 }
 
+// openTimeout is how long a server may be missing: a service waits for it, and a command must end.
+const openTimeout = time.Minute
+
 // open connects to the server, on which it creates the streams that are missing.
 func (f storeFlags) open(a *cli.App) (*queue.Queue, error) {
 	if f.NatsURL == "" {
 		return nil, cli.Usage(errors.New("--nats-url is missing; give the URL of the NATS server, for example nats://127.0.0.1:4222 of assay serve"))
 	}
 	log := a.Log.Level(max(a.Log.GetLevel(), zerolog.WarnLevel))
-	q, err := queue.Open(a.Context, queue.Config{Conn: f.PrivateConfig(f.DataDir)}, log, prometheus.NewRegistry())
+	ctx, cancel := context.WithTimeout(a.Context, openTimeout)
+	defer cancel()
+	q, err := queue.Open(ctx, queue.Config{Conn: f.PrivateConfig(f.DataDir)}, log, prometheus.NewRegistry())
 	return q, cli.NameNATSFlags(err)
 }
 
@@ -46,7 +52,7 @@ func errDamagedLabels(n int) error {
 	if n == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d damaged records; send these labels again, or import an export", n)
+	return fmt.Errorf("%d damaged records; import an export", n)
 }
 
 func printJSON(a *cli.App, value any) error {
@@ -167,8 +173,8 @@ func (*feedbackImport) Help() string {
 
     assay feedback import labels.assay --nats-url nats://127.0.0.1:4222
 
-Verifies the whole file before it stores anything. Labels that are stored already count as duplicates, so that you can
-repeat an interrupted import. Replaces damaged labels. Erases the responses that were erased before the export.`
+Verifies the whole file before it stores anything. Labels and withdrawals that are stored stay as they are, and those of
+the file count as duplicates. Replaces damaged labels. Erases the responses that were erased before the export.`
 }
 
 // Run is called by kong.

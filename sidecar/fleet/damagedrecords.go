@@ -39,9 +39,9 @@ func (d *damagedRecords) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case r := <-d.found:
-			where := fmt.Sprintf("sequence %d of %s, subject %s", r.Sequence, r.Stream, r.Subject)
+			where := fmt.Sprintf("sequence %d of %s, subject %q", r.Sequence, r.Stream, r.Subject)
 			event := retrain.Event{Kind: retrain.EventRecordDamaged, Replica: d.replica, Reason: where + ", is not as it was stored",
-				Key: fmt.Sprintf("damaged/%s/%d", r.Stream, r.Sequence)}
+				Key: fmt.Sprintf("damaged/%s/%d/%q", r.Stream, r.Sequence, r.Subject)}
 			if err := d.journal.Publish(ctx, event); err != nil && ctx.Err() == nil {
 				d.log.Warn().Err(err).Msg("cannot publish the event of a damaged record")
 			}

@@ -7,7 +7,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// maxDamaged limits the damaged records that a process remembers.
+// maxDamaged limits the damaged records that a process remembers and reports.
 const maxDamaged = 10_000
 
 // DamagedRecord is a record that is not as assay wrote it.
@@ -17,16 +17,17 @@ type DamagedRecord struct {
 	Sequence uint64
 }
 
-// Damage counts and logs the damaged records that a process reads, each once. They
-// stay in their streams, until a later record of the subject replaces them. A nil
-// *Damage reports nothing.
+// Damage counts and logs the damaged records that a process reads, each once, up to
+// maxDamaged. They stay in their streams, until a later record of the subject replaces
+// them. A nil *Damage reports nothing.
 type Damage struct {
 	count *prometheus.CounterVec // by stream
 	log   zerolog.Logger
 
-	mu   sync.Mutex
-	seen map[DamagedRecord]bool
-	hook func(DamagedRecord)
+	mu     sync.Mutex
+	seen   map[DamagedRecord]bool
+	warned bool // that seen is full
+	hook   func(DamagedRecord)
 }
 
 // NewDamage returns a Damage that counts by stream.
@@ -40,12 +41,17 @@ func (d *Damage) Report(r DamagedRecord) {
 		return
 	}
 	d.mu.Lock()
-	known, hook := d.seen[r], d.hook
-	if len(d.seen) < maxDamaged {
+	known, full, hook := d.seen[r], len(d.seen) >= maxDamaged, d.hook
+	warn := full && !known && !d.warned
+	d.warned = d.warned || warn
+	if !full {
 		d.seen[r] = true
 	}
 	d.mu.Unlock()
-	if known {
+	if warn {
+		d.log.Warn().Int("records", maxDamaged).Msg("further damaged records are not reported")
+	}
+	if known || full { // what is not remembered would be reported at each read
 		return
 	}
 	d.count.WithLabelValues(r.Stream).Inc()

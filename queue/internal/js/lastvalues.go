@@ -48,6 +48,9 @@ func (v *LastValues) Read(ctx context.Context, subject string) (*jetstream.RawSt
 		last, err := v.last(ctx, subject)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			restored, damaged := v.unreadable(ctx, subject)
+			if errors.Is(damaged, errStored) {
+				continue
+			}
 			if damaged != nil || restored != nil {
 				return restored, damaged
 			}
@@ -83,10 +86,12 @@ func (v *LastValues) Read(ctx context.Context, subject string) (*jetstream.RawSt
 	}
 }
 
+var errStored = errors.New("stored in the meantime")
+
 // unreadable handles a subject whose last message the server does not find. If the
 // stream counts messages of it, the server cannot read the last one. If this process
 // knows which that was, unreadable stores it again and returns it; otherwise its error
-// wraps ErrDamaged.
+// wraps ErrDamaged. errStored: there is a message now.
 func (v *LastValues) unreadable(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
 	counts, err := SubjectCounts(ctx, v.stream, subject)
 	if err != nil {
@@ -95,8 +100,10 @@ func (v *LastValues) unreadable(ctx context.Context, subject string) (*jetstream
 	if counts[subject] == 0 {
 		return nil, nil
 	}
-	if _, err := v.last(ctx, subject); !errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil, fmt.Errorf("%w: %s was stored while it was read", nats.ErrTimeout, subject)
+	if _, err := v.last(ctx, subject); err == nil {
+		return nil, errStored
+	} else if !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, err
 	}
 	record := DamagedRecord{Stream: v.stream.CachedInfo().Config.Name, Subject: subject}
 	v.mu.Lock()
@@ -105,8 +112,10 @@ func (v *LastValues) unreadable(ctx context.Context, subject string) (*jetstream
 	if known != nil {
 		record.Sequence = known.Sequence
 		v.damage.Report(record)
-		if restored, err := v.restore(ctx, known, known.Sequence); err == nil {
+		if restored, err := v.restore(ctx, known, 0); err == nil { // 0: the server finds no message of the subject
 			return restored, nil
+		} else if _, err := v.last(ctx, subject); err == nil { // of another replica, which was first
+			return nil, errStored
 		}
 	}
 	v.damage.Report(record)

@@ -4,21 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// maxLost limits the sequences that ReportLost reports of one stream.
+// maxLost limits the sequences that ReportLost reports to its Damage, of one stream.
 const maxLost = 1000
 
-// ReportLost reports what the server says that it has lost of a stream since it
-// started: nats-server truncates a file of messages at a record whose length is
+// ReportLost reports and returns the sequences that the server says that it has lost of
+// a stream since it started: nats-server truncates a file of messages at a record whose length is
 // damaged. The client library does not read this field. Sequence 0 stands for messages
 // whose sequences the server does not know. domain is that of JetStream, "" for the
 // domain of the server.
-func ReportLost(ctx context.Context, nc *nats.Conn, domain, stream string, damage *Damage) error {
+func ReportLost(ctx context.Context, nc *nats.Conn, domain, stream string, damage *Damage) ([]uint64, error) {
 	prefix := "$JS.API"
 	if domain != "" {
 		prefix = "$JS." + domain + ".API"
@@ -27,7 +28,7 @@ func ReportLost(ctx context.Context, nc *nats.Conn, domain, stream string, damag
 	defer cancel()
 	reply, err := nc.RequestWithContext(ctx, prefix+".STREAM.INFO."+stream, []byte(`{"deleted_details":true}`)) // or it omits the field
 	if err != nil {
-		return fmt.Errorf("stream %s: %w", stream, Explain(err))
+		return nil, fmt.Errorf("stream %s: %w", stream, Explain(err))
 	}
 	var info struct {
 		Error *jetstream.APIError `json:"error"`
@@ -39,27 +40,29 @@ func ReportLost(ctx context.Context, nc *nats.Conn, domain, stream string, damag
 		} `json:"state"`
 	}
 	if err := json.Unmarshal(reply.Data, &info); err != nil {
-		return fmt.Errorf("stream %s: %w", stream, err)
+		return nil, fmt.Errorf("stream %s: %w", stream, err)
 	}
 	if info.Error != nil {
-		return fmt.Errorf("stream %s: %w", stream, info.Error)
+		return nil, fmt.Errorf("stream %s: %w", stream, info.Error)
 	}
 	lost := info.State.Lost
 	if lost == nil {
-		return nil
+		return nil, nil
 	}
-	for _, sequence := range lost.Messages[:min(len(lost.Messages), maxLost)] {
+	sequences := lost.Messages
+	if len(sequences) == 0 && lost.Bytes > 0 {
+		sequences = []uint64{0}
+	}
+	for _, sequence := range sequences[:min(len(sequences), maxLost)] {
 		damage.Report(DamagedRecord{Stream: stream, Sequence: sequence})
 	}
-	if len(lost.Messages) == 0 && lost.Bytes > 0 {
-		damage.Report(DamagedRecord{Stream: stream})
-	}
-	return nil
+	return sequences, nil
 }
 
 // Unreadable returns the sequences from first to last that the stream counts as
 // stored, and that the server cannot read because its own checksum differs.
-// readable are those that were read.
+// readable are those that were read; a message that can be read and is not among them
+// is an error that wraps nats.ErrTimeout: a server behind the leader did not deliver it.
 func Unreadable(ctx context.Context, stream jetstream.Stream, first, last uint64, readable map[uint64]bool) (damaged []uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, EraseTimeout)
 	defer cancel()
@@ -71,18 +74,21 @@ func Unreadable(ctx context.Context, stream jetstream.Stream, first, last uint64
 	for _, sequence := range info.State.Deleted {
 		deleted[sequence] = true
 	}
+	var undelivered []uint64
 	for sequence := max(first, info.State.FirstSeq); sequence <= min(last, info.State.LastSeq); sequence++ {
 		if readable[sequence] || deleted[sequence] {
 			continue
 		}
-		_, err := stream.GetMsg(ctx, sequence)
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
+		switch _, err := stream.GetMsg(ctx, sequence); {
+		case err == nil:
+			undelivered = append(undelivered, sequence)
+		case errors.Is(err, jetstream.ErrMsgNotFound):
 			damaged = append(damaged, sequence)
-		} else if err != nil {
+		default:
 			return damaged, err
 		}
 	}
-	if len(damaged) == 0 {
+	if len(damaged)+len(undelivered) == 0 {
 		return nil, nil
 	}
 	// Some may have been deleted in the meantime.
@@ -92,11 +98,10 @@ func Unreadable(ctx context.Context, stream jetstream.Stream, first, last uint64
 	for _, sequence := range info.State.Deleted {
 		deleted[sequence] = true
 	}
-	still := damaged[:0]
-	for _, sequence := range damaged {
-		if !deleted[sequence] && sequence >= info.State.FirstSeq {
-			still = append(still, sequence)
-		}
+	gone := func(sequence uint64) bool { return deleted[sequence] || sequence < info.State.FirstSeq }
+	damaged = slices.DeleteFunc(damaged, gone)
+	if undelivered = slices.DeleteFunc(undelivered, gone); len(undelivered) > 0 {
+		return damaged, fmt.Errorf("%w: sequence %d was not delivered", nats.ErrTimeout, undelivered[0])
 	}
-	return still, nil
+	return damaged, nil
 }

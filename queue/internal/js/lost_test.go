@@ -1,0 +1,33 @@
+package js_test
+
+import (
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"assay/queue/internal/js"
+	"assay/queue/internal/jstest"
+)
+
+// A message that a read has missed is an error, unless it was deleted.
+func TestUndeliveredMessages(t *testing.T) {
+	t.Parallel()
+	ctx := jstest.Context(t)
+	_, jet := jstest.Connect(t, &server.Options{})
+	_, stream := openValues(t, jet)
+	for range 3 {
+		putValue(t, jet, "values.a", "value")
+	}
+	damaged, err := js.Unreadable(ctx, stream, 1, 3, map[uint64]bool{1: true, 2: true, 3: true})
+	require.NoError(t, err)
+	require.Empty(t, damaged)
+	_, err = js.Unreadable(ctx, stream, 1, 3, map[uint64]bool{1: true, 3: true})
+	require.ErrorIs(t, err, nats.ErrTimeout)
+	require.ErrorContains(t, err, "sequence 2 was not delivered")
+	require.NoError(t, stream.DeleteMsg(ctx, 2))
+	damaged, err = js.Unreadable(ctx, stream, 1, 3, map[uint64]bool{1: true, 3: true})
+	require.NoError(t, err)
+	require.Empty(t, damaged)
+}
