@@ -50,7 +50,7 @@ func TestDamagedValues(t *testing.T) {
 		_, err = reader.Current(ctx)
 		require.ErrorIs(t, err, js.ErrDamaged)
 		_, err = reader.Model(ctx, "v1")
-		require.ErrorIs(t, err, js.ErrDamaged)
+		require.ErrorIs(t, err, retrain.ErrDamaged)
 		models, err := reader.Models(ctx)
 		require.NoError(t, err)
 		require.Len(t, models, 1)

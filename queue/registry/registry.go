@@ -98,10 +98,13 @@ func Open(ctx context.Context, nc *nats.Conn, domain string, damage *js.Damage, 
 	return &Registry{nc: nc, js: jet, state: js.NewKeyValue(nc, jet, state, domain, damage, log), objects: objects, events: events, damage: damage, log: log}, nil
 }
 
-// Model returns the record of a version, or retrain.ErrNoModel.
+// Model returns the record of a version. Its error wraps retrain.ErrNoModel, or retrain.ErrDamaged if the record is.
 func (r *Registry) Model(ctx context.Context, version string) (retrain.Model, error) {
 	m, revision, err := js.Load[retrain.Model](ctx, r.state, keyModel+token(version))
-	if err == nil && revision == 0 {
+	switch {
+	case errors.Is(err, js.ErrDamaged):
+		err = fmt.Errorf("%w: the record of %s: %w", retrain.ErrDamaged, version, err)
+	case err == nil && revision == 0:
 		err = fmt.Errorf("%w: %s", retrain.ErrNoModel, version)
 	}
 	return m, err
