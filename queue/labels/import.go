@@ -23,9 +23,9 @@ const importChunk = 500
 // response and rater, whichever is newer: it is then a duplicate, so that an
 // interrupted import can be repeated, and an import undoes no correction or withdrawal.
 // A record whose id has another text here is not stored, and an id that was erased on
-// either side is erased. Labels keep who sent
-// them, when, and their group of the hold-out. Its error wraps ErrDamagedFile,
-// feedback.ErrStoreFull or feedback.ErrUnavailable, or is that of ctx or file.
+// either side is erased. Labels keep who sent them, when, and their group of the
+// hold-out. Its error wraps ErrDamagedFile, feedback.ErrStoreFull or
+// feedback.ErrUnavailable, or is that of ctx or file.
 func (l *Log) Import(ctx context.Context, file io.ReadSeeker) (feedback.Imported, error) {
 	var out feedback.Imported
 	err := readFile(file, func(line int, e fileEntry) error {

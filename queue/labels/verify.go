@@ -43,19 +43,26 @@ func (l *Log) verifyStored(ctx context.Context, v *feedback.Verification, intact
 	if v.Through, err = l.lastStored(ctx); err != nil {
 		return nil, unavailable(ctx, err)
 	}
-	readable := map[uint64]bool{}
+	var gaps []js.Gap
+	next := uint64(1)
 	for msg, err := range l.scan(ctx, l.stream, SubjectFeedback+".>", 1, v.Through) {
 		if err != nil {
 			return nil, err
 		}
-		readable[msg.Sequence] = true
+		if msg.Sequence > next {
+			gaps = append(gaps, js.Gap{First: next, Last: msg.Sequence - 1})
+		}
+		next = msg.Sequence + 1
 		if l.verifyRecord(msg, v) {
 			if err := intact(msg); err != nil {
 				return nil, err
 			}
 		}
 	}
-	damaged, err = js.Unreadable(ctx, l.stream, 1, v.Through, readable)
+	if next <= v.Through {
+		gaps = append(gaps, js.Gap{First: next, Last: v.Through})
+	}
+	damaged, err = js.Unreadable(ctx, l.stream, gaps)
 	if err != nil {
 		return nil, unavailable(ctx, fmt.Errorf("stream %s: %w", StreamFeedback, js.Explain(err)))
 	}

@@ -1,6 +1,8 @@
 package js
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -77,9 +79,9 @@ func (d *Damage) Known(r DamagedRecord) bool {
 func (d *Damage) OnReport(hook func(DamagedRecord)) {
 	d.mu.Lock()
 	d.hook = hook
-	known := d.seen
-	for r := range known {
-		defer hook(r) // after the unlock
-	}
+	known := slices.Collect(maps.Keys(d.seen))
 	d.mu.Unlock()
+	for _, r := range known {
+		hook(r)
+	}
 }

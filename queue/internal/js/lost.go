@@ -59,11 +59,17 @@ func ReportLost(ctx context.Context, nc *nats.Conn, domain, stream string, damag
 	return sequences, nil
 }
 
-// Unreadable returns the sequences from first to last that the stream counts as
-// stored, and that the server cannot read because its own checksum differs.
-// readable are those that were read; a message that can be read and is not among them
-// is an error that wraps nats.ErrTimeout: a server behind the leader did not deliver it.
-func Unreadable(ctx context.Context, stream jetstream.Stream, first, last uint64, readable map[uint64]bool) (damaged []uint64, err error) {
+// Gap is a range of sequences that a read has not returned, with both ends.
+type Gap struct{ First, Last uint64 }
+
+// Unreadable returns the sequences within gaps that the stream counts as stored, and
+// that the server cannot read because its own checksum differs. A message that can be
+// read is an error that wraps nats.ErrTimeout: a server behind the leader did not
+// deliver it.
+func Unreadable(ctx context.Context, stream jetstream.Stream, gaps []Gap) (damaged []uint64, err error) {
+	if len(gaps) == 0 {
+		return nil, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, EraseTimeout)
 	defer cancel()
 	info, err := stream.Info(ctx, jetstream.WithDeletedDetails(true))
@@ -75,17 +81,19 @@ func Unreadable(ctx context.Context, stream jetstream.Stream, first, last uint64
 		deleted[sequence] = true
 	}
 	var undelivered []uint64
-	for sequence := max(first, info.State.FirstSeq); sequence <= min(last, info.State.LastSeq); sequence++ {
-		if readable[sequence] || deleted[sequence] {
-			continue
-		}
-		switch _, err := stream.GetMsg(ctx, sequence); {
-		case err == nil:
-			undelivered = append(undelivered, sequence)
-		case errors.Is(err, jetstream.ErrMsgNotFound):
-			damaged = append(damaged, sequence)
-		default:
-			return damaged, err
+	for _, gap := range gaps {
+		for sequence := max(gap.First, info.State.FirstSeq); sequence <= min(gap.Last, info.State.LastSeq); sequence++ {
+			if deleted[sequence] {
+				continue
+			}
+			switch _, err := stream.GetMsg(ctx, sequence); {
+			case err == nil:
+				undelivered = append(undelivered, sequence)
+			case errors.Is(err, jetstream.ErrMsgNotFound):
+				damaged = append(damaged, sequence)
+			default:
+				return damaged, err
+			}
 		}
 	}
 	if len(damaged)+len(undelivered) == 0 {

@@ -20,14 +20,14 @@ func TestUndeliveredMessages(t *testing.T) {
 	for range 3 {
 		putValue(t, jet, "values.a", "value")
 	}
-	damaged, err := js.Unreadable(ctx, stream, 1, 3, map[uint64]bool{1: true, 2: true, 3: true})
+	damaged, err := js.Unreadable(ctx, stream, nil)
 	require.NoError(t, err)
 	require.Empty(t, damaged)
-	_, err = js.Unreadable(ctx, stream, 1, 3, map[uint64]bool{1: true, 3: true})
+	_, err = js.Unreadable(ctx, stream, []js.Gap{{First: 2, Last: 2}})
 	require.ErrorIs(t, err, nats.ErrTimeout)
 	require.ErrorContains(t, err, "sequence 2 was not delivered")
 	require.NoError(t, stream.DeleteMsg(ctx, 2))
-	damaged, err = js.Unreadable(ctx, stream, 1, 3, map[uint64]bool{1: true, 3: true})
+	damaged, err = js.Unreadable(ctx, stream, []js.Gap{{First: 2, Last: 2}})
 	require.NoError(t, err)
 	require.Empty(t, damaged)
 }
