@@ -85,7 +85,7 @@ func (d Dir) exported(ctx context.Context, python string, m Model) (string, erro
 // directory's tokenizer. It creates the checkpoint where it is missing.
 func (d Dir) RandomModel(ctx context.Context, tokenizer string) (string, error) {
 	dir := d.path("random-roberta-base")
-	if _, err := os.Stat(filepath.Join(dir, "vocab.json")); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, "tokenizer_config.json")); err == nil {
 		return dir, nil
 	}
 	if _, err := d.scripts(); err != nil {

@@ -80,7 +80,7 @@ func (l *loader) load() (*network, []param, error) {
 func (l *loader) network() *network {
 	kind, cfg := l.kind, l.ckpt.Config
 	l.rng = rand.New(rand.NewPCG(l.change.seed, 0))
-	n := &network{cfg: cfg, device: l.runtime.device, kind: kind, layers: make([]layer, cfg.Layers), scale: scoreScale(cfg)}
+	n := &network{cfg: cfg, device: l.runtime.device, kind: kind, stream: kind, layers: make([]layer, cfg.Layers), scale: scoreScale(cfg)}
 	n.word = l.tensor(kind, "embeddings.word_embeddings.weight")
 	if cfg.HasPositions() {
 		n.position = l.tensor(kind, "embeddings.position_embeddings.weight")

@@ -51,7 +51,8 @@ func (r *run) epochs() (resumed int, err error) {
 	}
 	perEpoch := r.Method.Steps(r.aspects[0].epoch)
 	r.progress.Steps = r.Epochs * perEpoch
-	r.schedule = schedule{peak: r.Rate, floor: r.RateMin, total: r.progress.Steps}
+	warmup := int(r.Warmup * float64(r.progress.Steps))
+	r.schedule = schedule{peak: r.Rate, floor: r.RateMin, warmup: warmup, total: r.progress.Steps}
 	if len(r.kept) > 0 { // before the state of an earlier run is loaded
 		if err := r.keep(); err != nil {
 			return 0, err

@@ -229,15 +229,20 @@ func split(n, size int) []interval {
 
 func batchCount(n, size int) int { return (n + size - 1) / size }
 
-// schedule is the cosine annealing of the paper: from peak at step 0 to floor after the last of total steps.
+// schedule is the cosine annealing of the paper: from peak at step 0 to floor after the last of total steps. With a warmup,
+// the rate first rises linearly to the peak over that many steps, the first with peak/warmup.
 type schedule struct {
-	peak, floor float64
-	total       int
+	peak, floor   float64
+	warmup, total int
 }
 
 func (s schedule) rate(step int) float64 {
+	if step < s.warmup {
+		return s.peak * float64(step+1) / float64(s.warmup)
+	}
 	if step >= s.total {
 		return s.floor
 	}
-	return s.floor + (s.peak-s.floor)/2*(1+math.Cos(math.Pi*float64(step)/float64(s.total)))
+	done := float64(step-s.warmup) / float64(s.total-s.warmup)
+	return s.floor + (s.peak-s.floor)/2*(1+math.Cos(math.Pi*done))
 }

@@ -85,6 +85,15 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
+func TestScheduleWarmsUp(t *testing.T) {
+	s := schedule{peak: 2, floor: 1, warmup: 4, total: 12}
+	for step, want := range map[int]float64{0: 0.5, 1: 1, 3: 2, 4: 2, 8: 1.5, 12: 1} {
+		if got := s.rate(step); math.Abs(got-want) > 1e-12 {
+			t.Errorf("rate(%d) = %v, want %v", step, got, want)
+		}
+	}
+}
+
 func TestAboveLeavesNAbove(t *testing.T) {
 	scores := []float64{0.9, 0.1, 0.8, 0.3}
 	for n := range len(scores) + 1 {

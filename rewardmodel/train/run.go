@@ -42,6 +42,8 @@ type Config struct {
 	Batch     int     // instances in a mini-batch; the paper uses 16
 	Rate      float64 // peak learning rate; the paper uses 1e-5
 	RateMin   float64 // learning rate at the end of the cosine schedule; the paper uses 0
+	// Warmup is the share of the steps, in [0,1), over which the learning rate rises linearly to its peak; the paper uses 0.
+	Warmup    float64
 	Seed      uint64
 	Threshold Threshold
 	// FalseAlarms is the share of the compliant bags, in (0,0.5), that the rule FalseAlarms flags, of each aspect alone. A
@@ -230,6 +232,8 @@ func (cfg Config) validate(data []*Data) error {
 		return fmt.Errorf("train: fold is %v; use a share of the bags in [0,1)", cfg.Fold)
 	case !(cfg.HideContext >= 0 && cfg.HideContext <= 1):
 		return fmt.Errorf("train: the probability of hiding the context is %v; use one in [0,1]", cfg.HideContext)
+	case !(cfg.Warmup >= 0 && cfg.Warmup < 1):
+		return fmt.Errorf("train: the warm-up is %v; use a share of the steps in [0,1)", cfg.Warmup)
 	case !(cfg.RateMin >= 0 && cfg.RateMin <= cfg.Rate):
 		return fmt.Errorf("train: final learning rate is %v; use 0 to %v", cfg.RateMin, cfg.Rate)
 	}

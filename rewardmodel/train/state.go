@@ -33,6 +33,9 @@ func openState(cfg Config) (*runState, error) {
 	}
 	s := &runState{dir: cfg.State, Settings: fmt.Sprintf("%s epochs=%d batch=%d rate=%g..%g seed=%d fold=%g %s",
 		method, cfg.Epochs, cfg.Batch, cfg.Rate, cfg.RateMin, cfg.Seed, cfg.Fold, cfg.Identity)}
+	if cfg.Warmup > 0 {
+		s.Settings += fmt.Sprintf(" warmup=%g", cfg.Warmup)
+	}
 	if cfg.HideContext > 0 {
 		s.Settings += fmt.Sprintf(" hide=%g", cfg.HideContext)
 	}

@@ -30,6 +30,7 @@ type Train struct {
 	Seed           uint64   `default:"0" help:"Seed of shuffling, dropout and a new classification head."`
 	LR             float64  `default:"1e-5" name:"lr" help:"Peak learning rate of the cosine schedule."`
 	LRMin          float64  `default:"0" name:"lr-min" help:"Final learning rate of the schedule."`
+	Warmup         float64  `default:"0" help:"Share of the steps, in [0,1), over which the learning rate rises to its peak."`
 	Epochs         int      `default:"5" help:"Number of epochs; 0: only choose the threshold again."`
 	Batch          int      `default:"16" help:"Instances per mini-batch."`
 	WeightDecay    float64  `default:"0" help:"Decoupled weight decay; 0: plain Adam."`
@@ -163,7 +164,7 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 	}
 	results, err := train.RunAspects(ctx, learner, data, train.Config{
 		Method: method,
-		Epochs: c.Epochs, Batch: c.Batch, Rate: c.LR, RateMin: c.LRMin, Seed: c.Seed,
+		Epochs: c.Epochs, Batch: c.Batch, Rate: c.LR, RateMin: c.LRMin, Warmup: c.Warmup, Seed: c.Seed,
 		Threshold: threshold, FalseAlarms: c.falseAlarms(startAspects(base, aspects)), Fold: c.Fold, SigmaMicro: c.SigmaMicro, SigmaMacro: c.SigmaMacro,
 		State: state, Identity: identity,
 		HideContext: c.hideContext(options), Rescale: rescale, Report: report,

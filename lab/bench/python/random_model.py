@@ -17,7 +17,7 @@ VOCABULARY = 50265  # of RoBERTa; a smaller tokenizer leaves the last rows unuse
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    options.add_argument("--tokenizer", required=True, type=Path, help="directory with vocab.json and merges.txt")
+    options.add_argument("--tokenizer", required=True, type=Path, help="directory with vocab.json and merges.txt, or vocab.txt")
     options.add_argument("--out", required=True, type=Path)
     options.add_argument("--layers", type=int, default=12)
     options.add_argument("--hidden", type=int, default=768)
@@ -26,6 +26,7 @@ def main() -> None:
     config = RobertaConfig(
         vocab_size=VOCABULARY,
         max_position_embeddings=514,
+        pad_token_id=0 if (args.tokenizer / "vocab.txt").exists() else 1,
         type_vocab_size=1,
         layer_norm_eps=1e-5,
         num_hidden_layers=args.layers,
@@ -37,7 +38,7 @@ def main() -> None:
         label2id={"violation": 0, "compliant": 1},
     )
     RobertaForSequenceClassification(config).save_pretrained(args.out)
-    for name in ("vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json"):
+    for name in ("vocab.json", "merges.txt", "vocab.txt", "tokenizer_config.json", "special_tokens_map.json"):
         if (args.tokenizer / name).exists():
             shutil.copy(args.tokenizer / name, args.out / name)
 
