@@ -12,7 +12,7 @@ DATA     ?= $(or $(ASSAY_DATA),../shared/data)
 
 # The recipe of the model that ships.
 WORK   := models/work
-RECIPE := --batch 64 --max-length 128 --embeddings touched --lambda-bag 3 --fold 0.03 --no-calibrate
+RECIPE := --epochs 1 --max-length 128 --embeddings touched --fold 0.03 --no-calibrate
 # Validation responses that resemble an assistant's, on which its threshold is fitted.
 ASSISTANT := $(foreach set,harmless documents responses gptfuzz jailbreakbench,$(WORK)/validation-$(set).jsonl)
 
@@ -109,9 +109,9 @@ install: build ## install under PREFIX (/usr/local): the binary, the libraries t
 
 model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../shared/data)
 	for step in base sets bags; do go run ./models/build --data '$(DATA)' --work $(WORK) $$step; done
-	bin/assay train $(RECIPE) --bags $(WORK)/train.jsonl --init $(WORK)/base --out $(WORK)/stage1 --pseudo-labels false --epochs 2 --lr 1.5e-4 --lr-min 3e-5 --seed 1
-	bin/assay train $(RECIPE) --bags $(WORK)/train-last.jsonl --init $(WORK)/stage1 --out $(WORK)/stage2 --pseudo-labels false --epochs 1 --lr 1e-4 --lr-min 3e-5 --seed 3
-	bin/assay train $(RECIPE) --bags $(WORK)/train-last.jsonl --init $(WORK)/stage2 --out $(WORK)/stage3 --epochs 1 --lr 1e-4 --lr-min 5e-6 --seed 4
+	bin/assay train $(RECIPE) --bags $(WORK)/train-pairs.jsonl --init $(WORK)/base --out $(WORK)/stage1 --method mil-max --pseudo-labels false --batch 48 --lr 1.5e-4 --lr-min 1e-6 --warmup 0.05 --seed 2
+	bin/assay train $(RECIPE) --bags $(WORK)/train.jsonl --init $(WORK)/stage1 --out $(WORK)/stage2 --lambda-bag 10 --pseudo-labels false --batch 64 --lr 1e-4 --lr-min 1.5e-5 --warmup 0.02 --seed 11
+	bin/assay train $(RECIPE) --bags $(WORK)/train-last.jsonl --init $(WORK)/stage2 --out $(WORK)/stage3 --lambda-bag 10 --batch 64 --lr 5e-5 --lr-min 2e-6 --seed 12
 	bin/assay train --epochs 0 --no-calibrate --init $(WORK)/stage3 --out $(WORK)/trained \
 		--bags "$$(echo $(ASSISTANT) | tr ' ' ,)" --threshold false-alarms --dtype bf16 --model-name default
 	for set in $$(ls $(WORK)/test-*.jsonl | grep -v harmless); do \

@@ -230,23 +230,29 @@ func TestMixExamples(t *testing.T) {
 	if all != embedded {
 		t.Errorf("%d violations are embedded, want %d", all, embedded)
 	}
-	last := map[string]int{}
-	for _, e := range lastEpochs(bags) {
-		last[e.source]++
-	}
-	sources, others := map[string]int{}, 0
+	sources, last := map[string]int{}, map[string]int{}
 	for _, e := range bags {
 		sources[e.source]++
 	}
+	for _, e := range lastEpoch(bags) {
+		last[e.source]++
+	}
+	others := 0
 	for source, n := range last {
-		if !slices.Contains(focus, source) {
+		if limit, ok := lastBags[source]; !ok {
 			others += n
-		} else if n != sources[source] {
-			t.Errorf("the last epochs have %d of %d bags of %s", n, sources[source], source)
+		} else if want := min(limit, sources[source]); n != want {
+			t.Errorf("the last epoch has %d of %d bags of %s, want %d", n, sources[source], source, want)
 		}
 	}
 	if others != otherBags {
-		t.Errorf("the last epochs have %d other bags, want %d", others, otherBags)
+		t.Errorf("the last epoch has %d other bags, want %d", others, otherBags)
+	}
+	for i, e := range inOneInstance(bags) {
+		text, short := bags[i].bag.Response, len(strings.Fields(bags[i].bag.Response)) <= inOneWords
+		if one := slices.Equal(e.bag.Instances, []string{text}) && e.bag.Response == ""; one != (short && slices.Contains(inOne, e.source)) {
+			t.Errorf("%s of %d words in one instance: %v", e.source, len(strings.Fields(text)), one)
+		}
 	}
 	if _, err := mixExamples(few()[:2], 3); err == nil || !strings.Contains(err.Error(), "is the set whole?") {
 		t.Errorf("without %s: %v", edos, err)

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"assay/internal/durable"
 	"assay/rewardmodel/bag"
@@ -214,25 +216,54 @@ func writeSets(cfg config, log io.Writer) error {
 	return nil
 }
 
-// focus are the sources of which the last epochs of training take all bags; of the others they take as many as otherBags.
-var focus = []string{pairs, written, document, excerptOf, diaSafety, ratedSentence}
+// lastBags are the bags that the last epoch takes of each source, in their random order; it takes otherBags of the sources
+// not listed.
+var lastBags = map[string]int{written: math.MaxInt, document: 1400, excerptOf: 1200, pairs: 6000, diaSafety: 1500, ratedSentence: 1500}
 
 const otherBags = 6000
 
-// lastEpochs returns the bags of the last epochs.
-func lastEpochs(bags []example) []example {
-	var out, others []example
+// lastEpoch returns the bags of the last epoch.
+func lastEpoch(bags []example) []example {
+	var out []example
+	taken := map[string]int{}
 	for _, e := range bags {
-		if slices.Contains(focus, e.source) {
+		kind := e.source
+		limit, ok := lastBags[kind]
+		if !ok {
+			kind, limit = "", otherBags
+		}
+		if taken[kind] < limit {
+			taken[kind]++
 			out = append(out, e)
-		} else if len(others) < otherBags {
-			others = append(others, e)
 		}
 	}
-	return append(out, others...)
+	return out
 }
 
-// writeBags writes train.jsonl and, for the last epochs, train-last.jsonl, and logs the composition of the former.
+// inOne are the sources whose texts of at most inOneWords words are one instance in training. The violation of a short text
+// may lie between its sentences, and a sentence that a violation shares with its harmless twin has both labels.
+var inOne = []string{pairs, diaSafety, edos, hatemoji, toxiGen, hateOffensive, convAbuse, ratedSentence, "comments"}
+
+const inOneWords = 40
+
+// inOneInstance makes the short texts of the sources in inOne one instance each.
+func inOneInstance(bags []example) []example {
+	out := slices.Clone(bags)
+	for i, e := range out {
+		if slices.Contains(inOne, e.source) && len(strings.Fields(e.bag.Response)) <= inOneWords {
+			out[i].bag.Instances, out[i].bag.Response, out[i].bag.Prompt = []string{e.bag.Response}, "", ""
+		}
+	}
+	return out
+}
+
+// fromSource returns the bags of a source.
+func fromSource(source string, bags []example) []example {
+	return slices.DeleteFunc(slices.Clone(bags), func(e example) bool { return e.source != source })
+}
+
+// writeBags writes the bags of the three epochs of training, train-pairs.jsonl, train.jsonl and train-last.jsonl, and logs
+// the composition of the second.
 func writeBags(cfg config, log io.Writer) error {
 	s, err := readExamples(cfg)
 	if err != nil {
@@ -257,9 +288,11 @@ func writeBags(cfg config, log io.Writer) error {
 	for _, source := range slices.Sorted(maps.Keys(bySource)) {
 		logSizes(log, "train", source, bySource[source])
 	}
+	bags = inOneInstance(bags)
 	return errors.Join(
+		writeExamples(filepath.Join(cfg.work, "train-pairs.jsonl"), fromSource(pairs, bags), cfg.aspects),
 		writeExamples(filepath.Join(cfg.work, "train.jsonl"), bags, cfg.aspects),
-		writeExamples(filepath.Join(cfg.work, "train-last.jsonl"), lastEpochs(bags), cfg.aspects),
+		writeExamples(filepath.Join(cfg.work, "train-last.jsonl"), lastEpoch(bags), cfg.aspects),
 	)
 }
 
