@@ -76,7 +76,7 @@ func TestLiveSocketIsBehindItsClient(t *testing.T) {
 			m, err := service.Receive()
 			require.NoError(t, err)
 			require.Equal(t, "a", *m.Text)
-			<-time.After(5 * time.Minute) // the scorer is busy
+			<-time.After(5*time.Minute + heartbeatInterval/3) // the scorer is busy, and no heartbeat is due when it reads
 		}
 		cancel()
 		<-done

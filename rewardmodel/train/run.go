@@ -37,11 +37,11 @@ func (e *DivergedError) Error() string {
 
 // Config configures a training run.
 type Config struct {
-	Method    Method
-	Epochs    int     // the paper uses 5; 0 only fits the thresholds
-	Batch     int     // instances in a mini-batch; the paper uses 16
-	Rate      float64 // peak learning rate; the paper uses 1e-5
-	RateMin   float64 // learning rate at the end of the cosine schedule; the paper uses 0
+	Method  Method
+	Epochs  int     // the paper uses 5; 0 only fits the thresholds
+	Batch   int     // instances in a mini-batch; the paper uses 16
+	Rate    float64 // peak learning rate; the paper uses 1e-5
+	RateMin float64 // learning rate at the end of the cosine schedule; the paper uses 0
 	// Warmup is the share of the steps, in [0,1), over which the learning rate rises linearly to its peak; the paper uses 0.
 	Warmup    float64
 	Seed      uint64
