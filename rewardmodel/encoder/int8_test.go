@@ -222,7 +222,7 @@ func TestQuantize(t *testing.T) {
 func TestInt8DoesNotDependOnTheBatch(t *testing.T) {
 	m, tok := shippedInt8(t, newRuntime(t))
 	mates := sequences(m.hostile(t))
-	for _, id := range []int32{4, 100, 31999} {
+	for _, id := range []int32{4, 100, 30000} {
 		mate := make([]int32, 128)
 		for k := range mate {
 			mate[k] = id
