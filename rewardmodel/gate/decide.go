@@ -16,8 +16,7 @@ const MinSeparation = 0.02
 // Bounds of what is degenerate.
 const (
 	minSpread    = 1e-3 // of the margins of a set
-	minThreshold = 1e-3 // and 1 minus this
-	saturated    = 1e-6 // distance of a compliance from 0 or 1
+	saturated    = 1e-6 // distance of a threshold or a compliance from 0 or 1
 	maxSaturated = 0.9  // share of a set
 )
 
@@ -111,14 +110,15 @@ func (d *decision) note(format string, args ...any) {
 	d.report.Notes = append(d.report.Notes, fmt.Sprintf(format, args...))
 }
 
-// threshold rejects a saturated threshold, which decides all responses alike. An
+// threshold rejects a saturated threshold, which decides all responses alike. It may be
+// far from 0.5: that of a model which separates well is where its compliant bags are. An
 // aspect that is not judged, and thus hardly trained, may keep the current one.
 func (d *decision) threshold() {
 	t := d.in.Candidate.threshold(rewardmodel.AggregateMax)
 	if d.several && !d.judged && t == d.in.Current.threshold(rewardmodel.AggregateMax) {
 		return
 	}
-	if t <= minThreshold || t >= 1-minThreshold {
+	if t <= saturated || t >= 1-saturated {
 		d.reject("The candidate's threshold is %.4g, at the end of its range: it would decide nearly all responses alike.", t)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/calibration"
+	"assay/rewardmodel/logistic"
 )
 
 const topmost = rewardmodel.AggregateMax
@@ -86,11 +87,19 @@ func TestDecide(t *testing.T) {
 		}, []string{"The hold-out has 1 violations and 199 compliant bags, but 20 of each"}},
 		"no hold-out": {func(_ *Config, in *Input) { in.Holdout = Bags{} }, []string{"The hold-out has 0 violations"}},
 		"threshold at 0": {func(_ *Config, in *Input) {
-			in.Candidate.Thresholds = map[rewardmodel.Aggregate]float64{topmost: 0.001}
-		}, []string{"threshold is 0.001, at the end", "calls all 200 bags of the hold-out violations, of which 100 are", "move by"}},
+			in.Candidate.Thresholds = map[rewardmodel.Aggregate]float64{topmost: 1e-6}
+		}, []string{"threshold is 1e-06, at the end", "calls all 200 bags of the hold-out violations, of which 100 are", "move by"}},
 		"threshold at 1": {func(_ *Config, in *Input) {
-			in.Candidate.Thresholds = map[rewardmodel.Aggregate]float64{topmost: 0.9999}
+			in.Candidate.Thresholds = map[rewardmodel.Aggregate]float64{topmost: 1 - 1e-7}
 		}, []string{"at the end", "calls all 200 bags of the hold-out compliant, of which 100 are violations", "move by"}},
+		"a threshold far from 0.5 that separates": {func(_ *Config, in *Input) {
+			for _, set := range []Bags{in.Holdout, in.Probe} {
+				for i := range set.Candidate[topmost] {
+					set.Candidate[topmost][i] -= 8
+				}
+			}
+			in.Candidate.Thresholds = map[rewardmodel.Aggregate]float64{topmost: logistic.Sigmoid(-8)}
+		}, nil},
 		"constant": {func(_ *Config, in *Input) {
 			for _, set := range []Bags{in.Holdout, in.Probe} {
 				for i := range set.Candidate[topmost] {
