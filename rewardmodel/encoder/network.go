@@ -44,8 +44,8 @@ type network struct {
 }
 
 // cast returns the same network with its matrix multiplications in kind, as tensors of scope: gradients flow back through
-// the casts. The residual stream stays as it is: in bf16 it would round away what a layer adds, and its gradient, which
-// costs one to two points of AUROC after an epoch. Embeddings and classifier are not cast: the former are lookups, and the
+// the casts. The residual stream stays as it is, as under PyTorch's autocast: in bf16 it would round away small terms that a
+// layer adds. Embeddings and classifier are not cast: the former are lookups, and the
 // latter determines the resolution of the score.
 func (n *network) cast(scope *tensorScope, kind gotch.DType) *network {
 	if kind == n.kind {
