@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -148,14 +149,18 @@ func (c *feedbackExport) Run(a *cli.App) error {
 	return removeOldExports(dir, c.Keep)
 }
 
-// removeOldExports removes all but the newest exports of a directory.
+// removeOldExports removes all but the newest exports that were named after their time from a directory.
 func removeOldExports(dir string, keep int) error {
-	names, err := filepath.Glob(filepath.Join(dir, exportPrefix+"*"+exportSuffix)) // sorted
+	entries, err := os.ReadDir(dir) // sorted
 	if err != nil {
 		return err
 	}
-	for _, name := range names[:max(len(names)-keep, 0)] {
-		if err := os.Remove(name); err != nil {
+	exports := slices.DeleteFunc(entries, func(e os.DirEntry) bool {
+		_, err := time.Parse(exportPrefix+exportTime+exportSuffix, e.Name())
+		return err != nil || !e.Type().IsRegular()
+	})
+	for _, e := range exports[:max(len(exports)-keep, 0)] {
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
 			return err
 		}
 	}
