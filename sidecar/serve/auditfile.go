@@ -16,6 +16,7 @@ type auditFile struct {
 	log  zerolog.Logger
 	mu   sync.Mutex
 	file *os.File
+	torn bool // the last line of the file is not complete, as after a full disk
 }
 
 func openAuditFile(path string, log zerolog.Logger) (*auditFile, error) {
@@ -34,12 +35,25 @@ func (a *auditFile) Write(line []byte) (int, error) {
 	defer a.mu.Unlock()
 	err := a.rotate()
 	if err == nil {
-		_, err = a.file.Write(line)
+		err = a.append(line)
 	}
 	if err != nil {
 		a.log.Error().Err(err).RawJSON("line", bytes.TrimSuffix(line, []byte("\n"))).Msg("the audit log cannot be written")
 	}
 	return len(line), nil
+}
+
+// append writes a line, after the end of one that was not written completely.
+func (a *auditFile) append(line []byte) error {
+	if a.torn {
+		if _, err := a.file.Write([]byte("\n")); err != nil {
+			return err
+		}
+		a.torn = false
+	}
+	n, err := a.file.Write(line)
+	a.torn = n > 0 && n < len(line)
+	return err
 }
 
 // rotate opens the file of the path, unless it is open.
@@ -56,5 +70,6 @@ func (a *auditFile) rotate() error {
 		a.file = before
 		return err
 	}
+	a.torn = false
 	return before.Close()
 }

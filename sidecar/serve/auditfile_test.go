@@ -39,3 +39,19 @@ func TestAuditFileFollowsItsRotation(t *testing.T) {
 	write("{\"n\":4}\n")
 	require.Contains(t, log.String(), `"line":{"n":4}`, "a line that cannot be written goes to the log")
 }
+
+func TestAuditFileEndsALineThatWasCutOff(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	file, err := openAuditFile(path, zerolog.Nop())
+	require.NoError(t, err)
+	_, err = file.file.WriteString("{\"n\":")
+	require.NoError(t, err)
+	file.torn = true
+	for _, line := range []string{"{\"n\":1}\n", "{\"n\":2}\n"} {
+		_, err = file.Write([]byte(line))
+		require.NoError(t, err)
+	}
+	written, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "{\"n\":\n{\"n\":1}\n{\"n\":2}\n", string(written))
+}
