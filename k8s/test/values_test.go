@@ -125,6 +125,8 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		"service: {autoscaling: {minReplicas: 0}}":                           "minReplicas",
 		"service: {autoscaling: {minReplicas: 30}}":                          "minReplicas is greater than maxReplicas",
 		"service: {replicas: 2}":                                             "service.replicas is set",
+		"service: {tls: {clientCA: true}}":                                   "service.tls.clientCA needs service.tls.secretName",
+		"service: {tls: {secretName: Assay}}":                                "secretName",
 		"service: {drainDelaySeconds: 45}":                                   "drainDelaySeconds must be less",
 		"service: {extraArgs: [precision=bf16]}":                             "extraArgs",
 		"service: {extraEnv: {OMP_NUM_THREADS: 2}}":                          "extraEnv",
@@ -170,6 +172,35 @@ func TestTheProxyForwardsOtherEndpointsOnRequest(t *testing.T) {
 			}
 		}
 		require.Equal(t, count, found)
+	}
+}
+
+// With a certificate, all that reads the service uses TLS; the other pods have none.
+func TestTLS(t *testing.T) {
+	values := valueFiles(t)["testdata/values/nats.yaml"]
+	delete(values, "image") // by which assayContainer recognizes assay
+	for _, o := range helm(t, values) {
+		if o.GetKind() == "ServiceMonitor" {
+			endpoints, _, err := unstructured.NestedSlice(o.Object, "spec", "endpoints")
+			require.NoError(t, err)
+			require.Equal(t, "https", endpoints[0].(map[string]any)["scheme"])
+		}
+		pod := podOf(t, o)
+		if pod == nil {
+			continue
+		}
+		c, _ := assayContainer(t, pod)
+		scheme := corev1.URIScheme("")
+		if name(o) == "Deployment/assay" {
+			scheme = corev1.URISchemeHTTPS
+			for flag, file := range map[string]string{"--tls-cert": "tls.crt", "--tls-key": "tls.key", "--tls-client-ca": "ca.crt"} {
+				require.Equal(t, "/etc/assay/tls/"+file, flags(t, c)[flag])
+			}
+			require.Contains(t, fmt.Sprint(pod.Spec.Volumes), "assay-tls")
+		}
+		for _, probe := range []*corev1.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
+			require.Equal(t, scheme, probe.HTTPGet.Scheme, name(o))
+		}
 	}
 }
 
@@ -269,7 +300,7 @@ func TestNotesNameWhatIsMissing(t *testing.T) {
 		return files["assay/templates/NOTES.txt"]
 	}
 	require.Contains(t, notes(nil), "WARNING: image.repository is the placeholder")
-	require.Contains(t, notes(nil), "the Secret assay-tokens and the Secret assay-nats exist.")
+	require.Contains(t, notes(nil), "the Secrets assay-tokens, assay-nats exist.")
 	mine := notes(map[string]any{"image": map[string]any{"repository": "registry.acme.test/assay"}, "nats": map[string]any{"enabled": false}})
 	require.NotContains(t, mine, "WARNING")
 	require.Contains(t, mine, "the Secret assay-tokens exists.")

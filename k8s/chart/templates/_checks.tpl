@@ -10,6 +10,9 @@
 {{- if and $v.sidecar.proxy.enabled $v.sidecar.nats -}}
 {{- fail "sidecar.proxy and sidecar.nats are mutually exclusive: a proxy does not use NATS" -}}
 {{- end -}}
+{{- if and $v.service.tls.clientCA (not $v.service.tls.secretName) -}}
+{{- fail "service.tls.clientCA needs service.tls.secretName: client certificates need TLS" -}}
+{{- end -}}
 {{- if not $v.nats.enabled -}}
 {{- if $v.trainer.enabled -}}
 {{- fail "trainer.enabled needs nats.enabled: the trainer reads feedback from NATS" -}}

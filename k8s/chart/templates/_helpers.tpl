@@ -88,11 +88,14 @@ below the memory request; libtorch uses the rest up to the limit.
 {{- end }}
 {{- end }}
 
-{{- /* A health probe: list of path, period, timeout and failures. */ -}}
+{{- /* A health probe: list of path, period, timeout and failures, and a scheme other than HTTP. */ -}}
 {{- define "assay.probe" -}}
 httpGet:
   path: {{ index . 0 }}
   port: assay-ops
+  {{- if gt (len .) 4 }}
+  scheme: {{ index . 4 }}
+  {{- end }}
 periodSeconds: {{ index . 1 }}
 timeoutSeconds: {{ index . 2 }}
 failureThreshold: {{ index . 3 }}
