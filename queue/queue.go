@@ -62,6 +62,8 @@ type Queue struct {
 	js      jetstream.JetStream
 	labels  *labels.Log
 	damage  *js.Damage
+	stop    context.CancelFunc // of the goroutines of Open
+	running sync.WaitGroup
 
 	mu      sync.Mutex
 	service *service
@@ -76,9 +78,14 @@ func Open(ctx context.Context, cfg Config, log zerolog.Logger, reg prometheus.Re
 		return nil, err
 	}
 	q := &Queue{cfg: cfg, log: log.With().Str("component", "queue").Logger(), metrics: newMetrics(reg)}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	q.stop = stop
 	q.damage = js.NewDamage(q.metrics.damaged, q.log)
 	if err := q.open(ctx); err != nil {
 		return nil, errors.Join(err, q.Close(ctx))
+	}
+	if q.server == nil {
+		q.running.Go(func() { leaveIsolatedServers(background, q.nc, q.js, q.log) })
 	}
 	return q, nil
 }
@@ -279,6 +286,8 @@ func (q *Queue) Drain(ctx context.Context) error {
 // which it waits even after ctx ended. A second call does nothing.
 func (q *Queue) Close(ctx context.Context) error {
 	err := q.Drain(ctx)
+	q.stop()
+	q.running.Wait()
 	if q.labels != nil {
 		q.labels.Close()
 	}

@@ -2,6 +2,7 @@ package queuetest_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,31 @@ func TestPartitionOfACluster(t *testing.T) {
 		gate.Set(queuetest.Passing)
 		c.Healthy(queue.StreamResponses)
 		c.Healthy(queue.StreamRewards)
+	}
+}
+
+// A replica whose server is cut off from the others connects to another one.
+func TestReplicaLeavesAnIsolatedServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits until a server has no leader, which takes half a minute")
+	}
+	c := queuetest.StartPartitionable(t, 3)
+	gate := c.Gate()
+	q := queuetest.Open(t, queue.Config{Conn: queue.ConnConfig{URL: gate.URL()}, Streams: queue.StreamsConfig{Replicas: 3}})
+	for _, network := range []queuetest.Network{queuetest.Refusing, queuetest.Swallowing} {
+		var isolated int
+		require.Eventually(t, func() bool {
+			isolated = slices.IndexFunc([]int{0, 1, 2}, gate.Connected)
+			return isolated >= 0 && q.StreamsReady(t.Context()) == nil
+		}, electionTimeout, 50*time.Millisecond)
+		c.Isolate(isolated, network)
+		require.Eventually(t, func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			return !gate.Connected(isolated) && q.StreamsReady(ctx) == nil
+		}, electionTimeout, 50*time.Millisecond)
+		c.Isolate(isolated, queuetest.Passing)
+		c.Healthy(queue.StreamResponses)
 	}
 }
 
