@@ -12,7 +12,7 @@ DATA     ?= $(or $(ASSAY_DATA),../shared/data)
 
 # The recipe of the model that ships.
 WORK   := models/work
-RECIPE := --epochs 1 --max-length 128 --embeddings touched --fold 0.03 --no-calibrate
+RECIPE := --max-length 128 --embeddings touched --fold 0.03 --no-calibrate
 # Validation responses that resemble an assistant's, on which its threshold is fitted.
 ASSISTANT := $(foreach set,harmless documents responses gptfuzz jailbreakbench,$(WORK)/validation-$(set).jsonl)
 
@@ -109,10 +109,13 @@ install: build ## install under PREFIX (/usr/local): the binary, the libraries t
 
 model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../shared/data)
 	for step in base sets bags; do go run ./models/build --data '$(DATA)' --work $(WORK) $$step; done
-	bin/assay train $(RECIPE) --bags $(WORK)/train-pairs.jsonl --init $(WORK)/base --out $(WORK)/stage1 --method mil-max --pseudo-labels false --batch 48 --lr 1.5e-4 --lr-min 1e-6 --warmup 0.05 --seed 2
-	bin/assay train $(RECIPE) --bags $(WORK)/train.jsonl --init $(WORK)/stage1 --out $(WORK)/stage2 --lambda-bag 10 --pseudo-labels false --batch 64 --lr 1e-4 --lr-min 1.5e-5 --warmup 0.02 --seed 11
-	bin/assay train $(RECIPE) --bags $(WORK)/train-last.jsonl --init $(WORK)/stage2 --out $(WORK)/stage3 --lambda-bag 10 --batch 64 --lr 5e-5 --lr-min 2e-6 --seed 12
-	bin/assay train --epochs 0 --no-calibrate --init $(WORK)/stage3 --out $(WORK)/trained \
+	bin/assay train $(RECIPE) --bags $(WORK)/train-pairs.jsonl --init $(WORK)/base --out $(WORK)/stage1 --epochs 3 --method mil-max --pseudo-labels false --batch 48 --lr 1.5e-4 --lr-min 1e-6 --warmup 0.02 --seed 2
+	bin/assay train $(RECIPE) --bags $(WORK)/train.jsonl --init $(WORK)/stage1 --out $(WORK)/stage2 --epochs 1 --lambda-bag 10 --pseudo-labels false --batch 64 --lr 1e-4 --lr-min 1.5e-5 --warmup 0.02 --seed 11
+	bin/assay train $(RECIPE) --bags $(WORK)/train-last.jsonl --init $(WORK)/stage2 --out $(WORK)/stage3 --epochs 1 --lambda-bag 10 --batch 64 --lr 5e-5 --lr-min 2e-6 --seed 12
+	go run ./models/build average $(WORK)/stage3 models/default $(WORK)/averaged
+	bin/assay train $(RECIPE) --bags $(WORK)/train-last.jsonl --init $(WORK)/averaged --out $(WORK)/stage4 --epochs 1 --lambda-bag 10 --batch 64 --lr 5e-5 --lr-min 2e-6 --seed 13
+	go run ./models/build average $(WORK)/stage4 $(WORK)/averaged $(WORK)/final
+	bin/assay train --epochs 0 --no-calibrate --init $(WORK)/final --out $(WORK)/trained \
 		--bags "$$(echo $(ASSISTANT) | tr ' ' ,)" --threshold false-alarms --dtype bf16 --model-name default
 	for set in $$(ls $(WORK)/test-*.jsonl | grep -v harmless); do \
 		bin/assay eval --bags $$set --model $(WORK)/trained > $${set%.jsonl}-metrics.json || exit; \

