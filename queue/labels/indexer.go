@@ -32,6 +32,8 @@ type indexer struct {
 	next    uint64    // sequence to read from
 	created time.Time // of the stream
 	started time.Time // when the index was started
+	gaps    []js.Gap  // sequences before next that were not delivered
+	missed  bool      // some of them are stored, so that the index has to be read again
 
 	stalledAt   uint64 // last sequence of the stream when the consumer was stalled
 	stalledTime time.Time
@@ -96,6 +98,9 @@ func (w *indexer) run(ctx context.Context) error {
 				reported = true
 				w.reportLost(ctx)
 			}
+			if err == nil {
+				err = w.verifyGaps(ctx)
+			}
 			if err == nil && !w.read() {
 				err = w.finish(ctx, info.State.LastSeq)
 			}
@@ -112,6 +117,20 @@ func (w *indexer) read() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.current && w.Log.index == w.index
+}
+
+// verifyGaps returns an error if the leader of the stream stores a message that the
+// consumer did not deliver: its server may be behind, or have lost it.
+func (w *indexer) verifyGaps(ctx context.Context) error {
+	_, err := js.Unreadable(ctx, w.stream, w.gaps) // Verify reports those that are damaged
+	switch {
+	case errors.Is(err, js.ErrUndelivered):
+		w.missed = true
+		return err
+	case err == nil:
+		w.gaps = nil
+	}
+	return err
 }
 
 // finish puts the index to use if the stream has no further message: a consumer counts
@@ -151,17 +170,18 @@ func (w *indexer) stalled(info *jetstream.StreamInfo) bool {
 
 // resume decides where to continue, and reports whether that is the start of the
 // stream. A stream that was replaced needs a new index, and so do records that
-// expire.
+// expire or that were not delivered.
 func (w *indexer) resume(info *jetstream.StreamInfo) bool {
 	switch {
 	case w.index == nil, w.replaced(info):
 		w.mu.Lock()
 		w.current = false
 		w.mu.Unlock()
-	case !w.outdated():
+	case !w.outdated() && !w.missed:
 		return false
 	}
 	w.index, w.next, w.created, w.started = feedback.NewIndex(), 1, info.Created, time.Now()
+	w.gaps, w.missed = nil, false
 	return true
 }
 
@@ -216,6 +236,9 @@ func (w *indexer) take(ctx context.Context, iter jetstream.MessagesContext, know
 		return err
 	}
 	sequence := meta.Sequence.Stream
+	if sequence > w.next {
+		w.gaps = append(w.gaps, js.Gap{First: w.next, Last: sequence - 1})
+	}
 	if err := w.apply(msg.Subject(), msg.Headers(), sequence); err != nil {
 		w.log.Warn().Err(err).Str("subject", msg.Subject()).Uint64("sequence", sequence).
 			Msg("ignored an unrecognized message in the feedback stream")

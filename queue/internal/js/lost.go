@@ -59,13 +59,17 @@ func ReportLost(ctx context.Context, nc *nats.Conn, domain, stream string, damag
 	return sequences, nil
 }
 
+// ErrUndelivered is returned for a message that the leader of a stream stores, and that
+// a consumer on another server skipped.
+var ErrUndelivered = errors.New("the server of the consumer lacks a message that the leader of the stream has")
+
 // Gap is a range of sequences that a read has not returned, with both ends.
 type Gap struct{ First, Last uint64 }
 
 // Unreadable returns the sequences within gaps that the stream counts as stored, and
 // that the server cannot read because its own checksum differs. A message that can be
-// read is an error that wraps nats.ErrTimeout: a server behind the leader did not
-// deliver it.
+// read is an error that wraps ErrUndelivered and nats.ErrTimeout: a server behind the
+// leader did not deliver it.
 func Unreadable(ctx context.Context, stream jetstream.Stream, gaps []Gap) (damaged []uint64, err error) {
 	if len(gaps) == 0 {
 		return nil, nil
@@ -109,7 +113,7 @@ func Unreadable(ctx context.Context, stream jetstream.Stream, gaps []Gap) (damag
 	gone := func(sequence uint64) bool { return deleted[sequence] || sequence < info.State.FirstSeq }
 	damaged = slices.DeleteFunc(damaged, gone)
 	if undelivered = slices.DeleteFunc(undelivered, gone); len(undelivered) > 0 {
-		return damaged, fmt.Errorf("%w: sequence %d was not delivered", nats.ErrTimeout, undelivered[0])
+		return damaged, fmt.Errorf("%w: sequence %d (%w)", ErrUndelivered, undelivered[0], nats.ErrTimeout)
 	}
 	return damaged, nil
 }
