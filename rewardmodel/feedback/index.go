@@ -169,6 +169,14 @@ func (x *Index) Check(m Mark) (v Verdict, replaces uint64) {
 	}
 }
 
+// Has reports whether there is a record of the id, of any rater.
+func (x *Index) Has(id Hash) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	_, known := x.first[id]
+	return known
+}
+
 // corrects reports whether a mark is a correction of a record of the same rater.
 func (x *Index) corrects(m Mark, own record) bool {
 	if own.timed && m.Time != nil {
