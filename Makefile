@@ -91,7 +91,7 @@ fuzz: setup ## run all fuzz targets in turn for DURATION (10m) in all, or those 
 sanitize: ## check the C kernels under AddressSanitizer, UBSan and ThreadSanitizer (SECONDS_EACH=20)
 	.ci/sanitize
 
-audit: build ## check vulnerabilities (OFFLINE=1: not), insecure code, licenses and the reproducible binary (REBUILD=1: from scratch), write bin/assay.cdx.json
+audit: build ## check vulnerabilities (OFFLINE=1: not; VULNDB=URL), insecure code, licenses and the reproducible binary (REBUILD=1: from scratch), write bin/assay.cdx.json
 	.ci/audit
 
 lint: setup ## check the formatting, go vet, golangci-lint, the GitHub workflows, and links and code of the documents

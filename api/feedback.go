@@ -44,6 +44,9 @@ func (e feedbackEndpoints) add(w http.ResponseWriter, r *http.Request) error {
 	}
 	receipt, err := e.feedback.Append(r.Context(), batch, x.Caller)
 	if err != nil {
+		if x.Failure(err).Status() == http.StatusServiceUnavailable { // the caller is asked to send the batch again
+			x.Quota.RefundLabels(len(batch.Items))
+		}
 		return err
 	}
 	if receipt.Rejected == nil {

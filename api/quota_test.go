@@ -20,6 +20,8 @@ import (
 
 	"assay/api"
 	"assay/api/oip/inference"
+	"assay/rewardmodel"
+	"assay/rewardmodel/feedback"
 )
 
 // tokenFile is the tokens of a file with the given lines.
@@ -110,4 +112,19 @@ func TestLimitsOverGRPC(t *testing.T) {
 	trailer, err = call(adminToken, strings.Repeat("long ", 100))
 	require.Equal(t, codes.ResourceExhausted, grpcstatus.Code(err), "%v", err)
 	require.Empty(t, trailer.Get("retry-after"), "no wait would help")
+}
+
+// A label request that the service cannot serve does not use up the quota of its caller.
+func TestLabelsOfARefusedRequest(t *testing.T) {
+	f, s := withFleet(t, withTokens(tokenFile(t, scoreToken+" feedback rater labels=2/h")))
+	send := func() int {
+		return s.do(t, "POST", "/v1/feedback", strings.NewReader(`{"items":[{"id":"r1","label":"violation","response":"a"},{"id":"r2","label":"violation","response":"b"}]}`),
+			"Authorization", "Bearer "+scoreToken).StatusCode
+	}
+	for _, f.err = range []error{feedback.ErrUnavailable, feedback.ErrStoreFull, rewardmodel.ErrNotReady} {
+		require.Equal(t, 503, send(), "%v", f.err)
+	}
+	f.err = nil
+	require.Equal(t, 202, send())
+	require.Equal(t, 429, send())
 }

@@ -96,7 +96,7 @@ func (e sessionEndpoints) write(w http.ResponseWriter, r *http.Request, body ses
 // sessionCookie returns the cookie of a session. It is Secure where the browser
 // uses TLS, which ends at a proxy: a client that claims that only restricts itself.
 func sessionCookie(r *http.Request, id string, maxAge int) *http.Cookie {
-	return &http.Cookie{
+	return &http.Cookie{ // #nosec G124 -- Secure depends on the request
 		Name: console.Cookie, Value: id, Path: "/", MaxAge: maxAge,
 		HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",

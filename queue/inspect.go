@@ -43,6 +43,7 @@ type StreamInspection struct {
 	// service creates at its start, or wraps ErrIncompatibleStream.
 	Err             error
 	Messages        uint64
+	Lost            int   // messages that the server says that it has lost since its start, of a damaged file
 	Bytes, MaxBytes int64 // MaxBytes is 0 or less without a limit
 	RejectsWhenFull bool  // otherwise it removes its oldest messages
 	Replicas        int
@@ -83,7 +84,11 @@ func Inspect(ctx context.Context, conn ConnConfig, streams StreamsConfig) (*Insp
 	var clock js.Clock
 	streams.apiLevel2 = hasAPILevel2(i.Version)
 	for _, want := range streams.withDefaults().streams(i.MaxPayload) {
-		i.Streams = append(i.Streams, inspectStream(ctx, jet, want, &clock))
+		s := inspectStream(ctx, jet, want, &clock)
+		if s.Messages > 0 {
+			s.Lost = lost(ctx, nc, conn.Domain, s.Name)
+		}
+		i.Streams = append(i.Streams, s)
 	}
 	now := time.Now()
 	i.Ahead = now.Sub(clock.Local(now))
@@ -125,6 +130,16 @@ func inspectStream(ctx context.Context, jet jetstream.JetStream, want jetstream.
 		return nil
 	})
 	return s
+}
+
+// lost returns the number of messages that the server has lost, 0 if it does not reply.
+func lost(ctx context.Context, nc *nats.Conn, domain, stream string) (n int) {
+	_ = within(ctx, func(ctx context.Context) error {
+		sequences, err := js.ReportLost(ctx, nc, domain, stream, nil)
+		n = len(sequences)
+		return err
+	})
+	return n
 }
 
 func (s *StreamInspection) read(info *jetstream.StreamInfo) {

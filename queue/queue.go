@@ -134,6 +134,14 @@ func (q *Queue) open(ctx context.Context) (err error) {
 			q.log.Debug().Err(err).Msg("cannot read what the server has lost")
 		}
 	}
+	var state jetstream.Stream
+	err = js.Retry(ctx, func(ctx context.Context) (err error) {
+		state, err = q.js.Stream(ctx, registry.StreamState)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", registry.StreamState, js.Explain(err))
+	}
 	q.labels, err = labels.Open(ctx, q.nc, q.js, labels.Config{
 		MaxAge:     q.cfg.Streams.FeedbackMaxAge,
 		KeepScored: q.cfg.Streams.KeepScored > 0,
@@ -144,6 +152,7 @@ func (q *Queue) open(ctx context.Context) (err error) {
 		EraseResults: newResultEraser(q.js, q.nc.MaxPayload()).erase,
 		Items:        q.metrics.feedback,
 		Panics:       q.metrics.panics.WithLabelValues(kindLabel),
+		State:        js.NewKeyValue(q.nc, q.js, state, q.cfg.Conn.Domain, q.damage, q.log),
 		Damage:       q.damage,
 		Domain:       q.cfg.Conn.Domain,
 		Log:          q.log,

@@ -46,9 +46,6 @@ func labelValues() (all [][]string) {
 // that an fsync covers as many as possible. If another process stores a label of the
 // same response and rater in the meantime, the item is checked again. At most one
 // receipt counts an item as accepted.
-//
-// One race remains: of two texts under one id that different raters send to two
-// processes at the same moment, both are stored, and the later one counts.
 func (l *Log) Append(ctx context.Context, batch feedback.Batch, by string) (feedback.Receipt, error) {
 	verdicts := make([]verdict, len(batch.Items))
 	err := l.await(ctx, 0)
@@ -131,7 +128,8 @@ type chunk struct {
 // chunk checks candidates in order, sets the verdict of those that need not be
 // stored, and takes as many others as a batch holds. A candidate that depends on one
 // that it takes is deferred to the next chunk, when the index contains the latter: a
-// second record of the same response and rater, or another text under the same id.
+// second record of the same response and rater, another text under the same id, or a
+// second record of an id that has none.
 func (l *Log) chunk(from []*candidate, verdicts []verdict) (c chunk, left []*candidate) {
 	taken := map[[2]feedback.Hash]bool{}
 	texts := map[feedback.Hash]feedback.Hash{}
@@ -152,9 +150,9 @@ func (l *Log) chunk(from []*candidate, verdicts []verdict) (c chunk, left []*can
 			return c, append(left, from[i:]...)
 		}
 		taken[key], texts[it.mark.ID] = true, it.mark.Text
+		waiting[it.mark.ID] = it.first
 		c.candidates = append(c.candidates, it)
-		c.writes = append(c.writes, w)
-		c.bytes += w.msg.Size()
+		c.add(w, it.mark.ID, it.first)
 	}
 	return c, left
 }

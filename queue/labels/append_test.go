@@ -136,6 +136,101 @@ func TestFeedbackOfReplicas(t *testing.T) {
 	require.Equal(t, labelstest.Contents(replicas[0].Index()), labelstest.Contents(replicas[1].Index()))
 }
 
+// Of several texts that are sent under one id at the same moment, one is stored, and the
+// others are conflicts, as when they are sent one after the other.
+func TestTextsUnderOneID(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		processes int
+		items     int // of a request
+		together  bool
+	}{
+		"two processes":             {2, 1, true},
+		"two processes, in batches": {2, 2 * labels.MinBatch, true},
+		"one process":               {1, 1, false},
+		"one process, in batches":   {1, 2 * labels.MinBatch, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := queuetest.Config(t)
+			q := queuetest.Open(t, cfg)
+			logs := []*labels.Log{q.Labels(), q.Labels()}
+			if tc.processes == 2 {
+				logs[1] = queuetest.Replica(t, q, cfg).Labels()
+			}
+			for _, l := range logs {
+				labelstest.CaughtUp(t, l)
+			}
+			for round := range 10 {
+				if tc.together {
+					publishTogether(t, logs)
+				}
+				var done sync.WaitGroup
+				var accepted, conflicts atomic.Int64
+				for i, l := range logs {
+					done.Go(func() {
+						bags := labelstest.Some(round*tc.items, tc.items)
+						for b := range bags {
+							bags[b].Response = fmt.Sprintf("Text %d of %s.", i, bags[b].ID)
+							bags[b].Rater = fmt.Sprint(i)
+						}
+						receipt := labelstest.Append(t, l, bags...)
+						accepted.Add(int64(receipt.Accepted))
+						for _, r := range receipt.Rejected {
+							require.Equal(t, feedback.CodeConflict, r.Code)
+							conflicts.Add(1)
+						}
+					})
+				}
+				done.Wait()
+				require.EqualValues(t, tc.items, accepted.Load())
+				require.EqualValues(t, tc.items, conflicts.Load())
+			}
+			require.Len(t, labelstest.Records(t, logs[0]), 10*tc.items)
+			for _, l := range logs {
+				labelstest.CaughtUp(t, l)
+			}
+			require.Equal(t, labelstest.Contents(logs[0].Index()), labelstest.Contents(logs[1].Index()))
+		})
+	}
+}
+
+// publishTogether makes the first requests of two processes to store labels arrive at the
+// same time, after both have compared them with their index.
+func publishTogether(t *testing.T, logs []*labels.Log) {
+	var arrived sync.WaitGroup
+	arrived.Add(len(logs))
+	for _, l := range logs {
+		meet := sync.OnceFunc(func() {
+			arrived.Done()
+			arrived.Wait()
+		})
+		publish, publishBatch := l.Publish(), l.PublishBatch()
+		l.SetPublish(func(ctx context.Context, msg *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+			meet()
+			return publish(ctx, msg, opts...)
+		})
+		l.SetPublishBatch(func(ctx context.Context, msgs []*nats.Msg) (uint64, error) {
+			meet()
+			return publishBatch(ctx, msgs)
+		})
+	}
+}
+
+// The condition that an id has no record holds although a message of another client is
+// in its place.
+func TestForeignMessageUnderAnID(t *testing.T) {
+	t.Parallel()
+	q := queuetest.Open(t, queuetest.Config(t))
+	f := q.Labels()
+	for _, rater := range []string{"", "bob"} {
+		_, err := jstest.JetStream(t, q.Conn()).Publish(t.Context(), labels.RecordSubject(feedback.HashOf("r1"), feedback.HashOf(rater)), []byte("not a record"))
+		require.NoError(t, err)
+	}
+	labelstest.Accepts(t, f, 1, 0, labelstest.Labeled("r1", bag.Violation))
+	labelstest.Accepts(t, f, 0, 1, labelstest.Labeled("r1", bag.Violation))
+}
+
 // Raters correct labels at two processes concurrently. In any order, each accepted
 // change replaces the one before it.
 func TestCorrectionsAtTwoReplicas(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -33,8 +32,8 @@ type candidate struct {
 	item     feedback.Entry
 	record   feedback.Record
 	mark     feedback.Mark
-	token    string  // distinguishes the message from an equal one of another process
-	found    *uint64 // sequence of what is stored, where the index does not know it
+	token    string // distinguishes the message from an equal one of another process
+	condition
 }
 
 // candidates completes the items, and sets the verdict of those that cannot be
@@ -100,6 +99,7 @@ func (l *Log) record(ctx context.Context, item feedback.Item, by string) (r feed
 
 // prepare checks a candidate, and returns the write, or the verdict if there is nothing to store.
 func (l *Log) prepare(c *candidate) (*write, verdict) {
+	c.update(l.Index(), c.mark) // before the check: a record that is indexed in between fails the condition
 	status, replaces := l.Index().Check(c.mark)
 	switch status {
 	case feedback.Duplicate:
@@ -111,9 +111,6 @@ func (l *Log) prepare(c *candidate) (*write, verdict) {
 		return nil, rejected(c.item, feedback.CodeConflict, "this id belongs to another response; give each response a unique id")
 	case feedback.Erased:
 		return nil, rejected(c.item, feedback.CodeErased, erasedItem)
-	}
-	if c.found != nil {
-		replaces = *c.found
 	}
 	body, err := c.record.AppendJSON(nil)
 	if err != nil {
@@ -128,10 +125,7 @@ func (l *Log) prepare(c *candidate) (*write, verdict) {
 	}
 	msg := &nats.Msg{Subject: recordSubject(c.mark.ID, c.mark.Rater), Data: body, Header: nats.Header{}}
 	setMark(msg.Header, c.mark)
-	last := strconv.FormatUint(replaces, 10)
-	msg.Header.Set(jetstream.ExpectedStreamHeader, StreamFeedback)
-	msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, last)
-	msg.Header.Set(jetstream.MsgIDHeader, c.token+"."+last)
+	c.set(msg.Header, c.token, replaces)
 	js.Seal(msg.Subject, msg.Header, body)
 	return &write{msg: msg}, verdict{}
 }
@@ -150,7 +144,7 @@ func (l *Log) stored(c *candidate, sequence uint64) verdict {
 // again. It returns a verdict if that is the candidate's own record, whose
 // acknowledgement was lost.
 func (l *Log) refresh(ctx context.Context, c *candidate) (verdict, error) {
-	latest, err := l.latest(ctx, recordSubject(c.mark.ID, c.mark.Rater))
+	latest, err := l.latest(ctx, c.subject)
 	switch {
 	case err != nil:
 		return verdict{}, err
@@ -174,8 +168,8 @@ type head struct {
 	damaged      bool   // unrecognized, but written by assay, with headers that can be read
 }
 
-// latest reads the latest record of a subject. If there is none, it returns an
-// unrecognized one of sequence 0.
+// latest reads the latest record of a subject, which may have a wildcard. If there is
+// none, it returns an unrecognized one of sequence 0.
 func (l *Log) latest(ctx context.Context, subject string) (head, error) {
 	ask, cancel := context.WithTimeout(ctx, js.RequestTimeout)
 	defer cancel()
@@ -186,9 +180,9 @@ func (l *Log) latest(ctx context.Context, subject string) (head, error) {
 	if err != nil {
 		return head{}, unavailable(ctx, fmt.Errorf("stream %s: %w", StreamFeedback, js.Explain(err)))
 	}
-	mark, err := readMark(subject, msg.Header, msg.Sequence)
-	intact := l.intact(l.stream, js.Message{Sequence: msg.Sequence, Subject: subject, Header: msg.Header, Data: msg.Data})
-	written := err == nil && js.Authentic(subject, msg.Header)
+	mark, err := readMark(msg.Subject, msg.Header, msg.Sequence)
+	intact := l.intact(l.stream, js.Message{Sequence: msg.Sequence, Subject: msg.Subject, Header: msg.Header, Data: msg.Data})
+	written := err == nil && js.Authentic(msg.Subject, msg.Header)
 	return head{mark, msg.Header.Get(jetstream.MsgIDHeader), !written || !intact, written && !intact}, nil
 }
 

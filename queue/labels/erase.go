@@ -79,7 +79,7 @@ func (l *Log) putTombstone(ctx context.Context, id feedback.Hash) error {
 func (l *Log) recordsOf(ctx context.Context, id feedback.Hash) (map[string]uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, js.EraseTimeout)
 	defer cancel()
-	info, err := l.stream.Info(ctx, jetstream.WithSubjectFilter(subjectRecords+"."+id.String()+".*"))
+	info, err := l.stream.Info(ctx, jetstream.WithSubjectFilter(recordSubjects(id)))
 	if err != nil {
 		return nil, fmt.Errorf("stream %s: %w", StreamFeedback, js.Explain(err))
 	}

@@ -37,6 +37,10 @@ func (l *Log) SetPublishBatch(f func(context.Context, []*nats.Msg) (uint64, erro
 	l.publishBatch = f
 }
 
+func (l *Log) Publish() func(context.Context, *nats.Msg, ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	return l.publish
+}
+
 func (l *Log) PublishBatch() func(context.Context, []*nats.Msg) (uint64, error) {
 	return l.publishBatch
 }
@@ -67,13 +71,19 @@ func (l *Log) Prepare(c *Candidate) *Write {
 	return w
 }
 
+// SetFound sets the sequence that the server has in the place of a candidate of an id
+// that the index does not know.
+func (c *candidate) SetFound(found uint64) {
+	c.condition = condition{subject: recordSubjects(c.mark.ID), first: true, found: &found}
+}
+
+func (c *candidate) Found() *uint64 { return c.found }
+
 func (l *Log) Refresh(ctx context.Context, c *Candidate) error {
 	_, err := l.refresh(ctx, c)
 	return err
 }
 
-func (l *Log) StoreBatch(writes []*Write)  { l.storeBatch(writes) }
-func (c *candidate) SetFound(found uint64) { c.found = &found }
-func (c *candidate) Found() *uint64        { return c.found }
-func (w *write) Header() nats.Header       { return w.msg.Header }
-func (w *write) Err() error                { return w.err }
+func (l *Log) StoreBatch(writes []*Write) { l.storeBatch(writes) }
+func (w *write) Header() nats.Header      { return w.msg.Header }
+func (w *write) Err() error               { return w.err }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"assay/queue/internal/js"
+	"assay/rewardmodel/feedback"
 
 	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/semaphore"
@@ -34,7 +35,17 @@ type write struct {
 type commit struct {
 	writes []*write
 	bytes  int
-	done   chan struct{} // closed when each write has its sequence or error
+	firsts []feedback.Hash // ids of which a write is the first record
+	done   chan struct{}   // closed when each write has its sequence or error
+}
+
+// add adds a write. first reports whether its condition is that its id has no record.
+func (c *commit) add(w *write, id feedback.Hash, first bool) {
+	c.writes = append(c.writes, w)
+	c.bytes += w.msg.Size()
+	if first {
+		c.firsts = append(c.firsts, id)
+	}
 }
 
 // fits reports whether both can be parts of one batch.
@@ -114,11 +125,19 @@ func (l *Log) commitLoop() {
 // writes of all of these, and the commit that no longer fits.
 func (l *Log) gather(first *commit) (group []*commit, writes []*write, next *commit) {
 	group, writes = []*commit{first}, slices.Clone(first.writes)
+	firsts := map[feedback.Hash]bool{}
+	for _, id := range first.firsts {
+		firsts[id] = true
+	}
 	for bytes := first.bytes; ; {
 		select {
 		case c := <-l.commits:
-			if !c.fits(len(writes), bytes) {
+			// The server does not compare the messages of a batch with each other.
+			if !c.fits(len(writes), bytes) || slices.ContainsFunc(c.firsts, func(id feedback.Hash) bool { return firsts[id] }) {
 				return group, writes, c
+			}
+			for _, id := range c.firsts {
+				firsts[id] = true
 			}
 			group = append(group, c)
 			writes = append(writes, c.writes...)

@@ -5,14 +5,12 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"assay/queue/internal/js"
 	"assay/rewardmodel/feedback"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // importChunk is how many records are stored together.
@@ -81,31 +79,31 @@ func (l *Log) Import(ctx context.Context, file io.ReadSeeker) (feedback.Imported
 // imported is a message of an export.
 type imported struct {
 	line      int
-	subject   string
+	at        string // subject
 	header    nats.Header
 	data      []byte
 	mark      feedback.Mark
 	tombstone bool // mark has only the id
 	token     string
-	found     *uint64 // sequence of what is stored, where the index does not know it
+	condition
 }
 
 // parseEntry verifies a message of an export.
 func parseEntry(line int, e fileEntry) (*imported, error) {
-	r := &imported{line: line, subject: e.Subject, header: nats.Header{}, data: []byte(e.Record), token: rand.Text()}
+	r := &imported{line: line, at: e.Subject, header: nats.Header{}, data: []byte(e.Record), token: rand.Text()}
 	for name, value := range e.Headers {
 		r.header.Set(name, value)
 	}
-	sealed, err := js.Verify(r.subject, r.header, r.data)
-	if err == nil && !(sealed && js.Authentic(r.subject, r.header)) {
+	sealed, err := js.Verify(r.at, r.header, r.data)
+	if err == nil && !(sealed && js.Authentic(r.at, r.header)) {
 		err = js.ErrDamaged
 	}
 	if err == nil {
-		id, tombstone := strings.CutPrefix(r.subject, subjectTombstones+".")
+		id, tombstone := strings.CutPrefix(r.at, subjectTombstones+".")
 		if r.tombstone = tombstone; tombstone {
 			r.mark.ID, err = feedback.ParseHash(id)
 		} else {
-			r.mark, err = readMark(r.subject, r.header, 0)
+			r.mark, err = readMark(r.at, r.header, 0)
 		}
 	}
 	if err == nil && !r.tombstone && !r.mark.Labels.Withdrawn() {
@@ -139,7 +137,7 @@ func (l *Log) importAll(ctx context.Context, rest []*imported, out *feedback.Imp
 		var storing, again []*imported
 		for _, r := range rest {
 			if w := l.prepareImport(r, out); w != nil {
-				c.writes, c.bytes = append(c.writes, w), c.bytes+w.msg.Size()
+				c.add(w, r.mark.ID, r.first)
 				storing = append(storing, r)
 			}
 		}
@@ -178,8 +176,9 @@ func (l *Log) importAll(ctx context.Context, rest []*imported, out *feedback.Imp
 
 // prepareImport returns the write of a record, or nil and counts why there is none.
 func (l *Log) prepareImport(r *imported, out *feedback.Imported) *write {
+	r.update(l.Index(), r.mark) // before the check, as of a candidate
 	verdict, replaces := l.Index().Check(r.mark)
-	known := l.cfg.Damage.Known(js.DamagedRecord{Stream: StreamFeedback, Subject: r.subject, Sequence: replaces})
+	known := l.cfg.Damage.Known(js.DamagedRecord{Stream: StreamFeedback, Subject: r.at, Sequence: replaces})
 	switch {
 	case verdict == feedback.Conflict:
 		out.Conflicts++
@@ -191,17 +190,11 @@ func (l *Log) prepareImport(r *imported, out *feedback.Imported) *write {
 		out.Duplicates++
 		return nil
 	}
-	if r.found != nil {
-		replaces = *r.found
-	}
-	last := strconv.FormatUint(replaces, 10)
-	msg := &nats.Msg{Subject: r.subject, Data: r.data, Header: nats.Header{}}
+	msg := &nats.Msg{Subject: r.at, Data: r.data, Header: nats.Header{}}
 	for name := range r.header {
 		msg.Header.Set(name, r.header.Get(name))
 	}
-	msg.Header.Set(jetstream.ExpectedStreamHeader, StreamFeedback)
-	msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, last)
-	msg.Header.Set(jetstream.MsgIDHeader, r.token+"."+last)
+	r.set(msg.Header, r.token, replaces)
 	js.Seal(msg.Subject, msg.Header, msg.Data)
 	return &write{msg: msg}
 }

@@ -41,6 +41,7 @@ type Config struct {
 	EraseResults func(ctx context.Context, id feedback.Hash) error
 	Items        *prometheus.CounterVec // received, by outcome and label; see labelValues
 	Panics       prometheus.Counter     // while a message of the stream was read
+	State        *js.KeyValue           // keeps the extent of the stream; nil: it is not kept
 	Damage       *js.Damage             // gets the damaged records; nil: they are only ignored
 	Domain       string                 // of JetStream; "" for the domain of the server
 	Log          zerolog.Logger
@@ -109,11 +110,15 @@ func Open(ctx context.Context, nc *nats.Conn, jet jetstream.JetStream, cfg Confi
 	}
 	l.done.Go(func() { l.follow(l.closing) })
 	l.done.Go(func() { l.eraseLoop(l.closing) })
+	if l.keepsExtent() {
+		l.done.Go(func() { l.watchExtent(l.closing) })
+	}
 	return l, nil
 }
 
 // Close stops following the stream, and waits for it.
 func (l *Log) Close() {
+	l.closeExtent()
 	l.stop()
 	l.done.Wait()
 }

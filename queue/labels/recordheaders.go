@@ -54,6 +54,9 @@ func recordSubject(id, rater feedback.Hash) string {
 	return subjectRecords + "." + id.String() + "." + rater.String()
 }
 
+// recordSubjects matches the subjects of all records of an id.
+func recordSubjects(id feedback.Hash) string { return subjectRecords + "." + id.String() + ".*" }
+
 func tombstoneSubject(id feedback.Hash) string { return subjectTombstones + "." + id.String() }
 
 func scoredSubject(id feedback.Hash) string { return SubjectScored + "." + id.String() }

@@ -63,6 +63,7 @@ func TestLabelsInPlaceOfUnrecognizedRecords(t *testing.T) {
 	for i := range 2 + labels.MinBatch {
 		msg := &nats.Msg{Subject: labels.RecordSubject(feedback.HashOf(fmt.Sprint("r", i)), feedback.HashOf("")), Header: maps.Clone(record.Header), Data: record.Data}
 		msg.Header.Set(jetstream.MsgIDHeader, fmt.Sprint("spoofed ", i))
+		msg.Header.Del(jetstream.ExpectedLastSubjSeqSubjHeader)
 		if i%2 == 0 { // the others keep the headers of the direct get
 			maps.DeleteFunc(msg.Header, func(name string, _ []string) bool {
 				return strings.HasPrefix(name, "Nats-") && name != jetstream.MsgIDHeader

@@ -35,6 +35,16 @@ func (l *Log) verify(ctx context.Context, intact func(js.Message) error) (feedba
 			v.AddDamaged(feedback.DamagedRecord{Sequence: sequence, Reason: "the NATS server has lost it"})
 		}
 	}
+	if v.DamagedCount > 0 {
+		return v, nil // which may be all that is missing
+	}
+	lacks, err := l.compareExtent(ctx)
+	if err != nil {
+		return v, unavailable(ctx, err)
+	}
+	if lacks != "" {
+		v.AddDamaged(feedback.DamagedRecord{Reason: lacks})
+	}
 	return v, nil
 }
 

@@ -87,7 +87,7 @@ func (l *Log) LabelsOf(ctx context.Context, id string) (feedback.ResponseLabels,
 	if l.Index().Erased(hash) {
 		return out, nil
 	}
-	for msg, err := range l.scan(ctx, l.stream, subjectRecords+"."+hash.String()+".*", 1, l.Index().Last()) {
+	for msg, err := range l.scan(ctx, l.stream, recordSubjects(hash), 1, l.Index().Last()) {
 		if err != nil {
 			return out, err
 		}

@@ -62,7 +62,7 @@ func TestWithdrawADamagedLabel(t *testing.T) {
 	last, err := jstest.LastOf(t, q.Conn(), subject)
 	require.NoError(t, err)
 	header := maps.Clone(last.Header)
-	for _, name := range []string{jetstream.ExpectedLastSubjSeqHeader, jetstream.MsgIDHeader} {
+	for _, name := range []string{jetstream.ExpectedLastSubjSeqHeader, jetstream.ExpectedLastSubjSeqSubjHeader, jetstream.MsgIDHeader} {
 		header.Del(name)
 	}
 	damaged := bytes.Replace(last.Data, []byte("The text"), []byte("The tept"), 1)

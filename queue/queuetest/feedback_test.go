@@ -108,3 +108,41 @@ func TestFeedbackOfAClusterSurvivesItsLeaders(t *testing.T) {
 	require.Len(t, seen[0], ids-5)
 	require.Equal(t, seen[0], seen[1])
 }
+
+// Of two texts that arrive under one id at two replicas at the same moment, a cluster
+// stores one: while the first is replicated, the second waits.
+func TestTextsUnderOneIDInACluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a cluster")
+	}
+	c := queuetest.StartCluster(t, 3)
+	ctx, cancel := context.WithTimeout(t.Context(), electionTimeout)
+	defer cancel()
+	var replicas [2]*labels.Log
+	for i := range replicas {
+		replicas[i] = queuetest.Open(t, queue.Config{Conn: queue.ConnConfig{URL: c.URL()}, Streams: queue.StreamsConfig{Replicas: 3}}).Labels()
+		require.NoError(t, replicas[i].CaughtUp(ctx))
+	}
+	const rounds = 100
+	for _, size := range []int{1, 40} { // as single messages, and as batches
+		for round := range rounds {
+			var receipts [2]feedback.Receipt
+			var sending sync.WaitGroup
+			for i, f := range replicas {
+				sending.Go(func() {
+					batch := someLabels((size*rounds+round)*size, size, bag.Violation)
+					for j := range batch.Items {
+						batch.Items[j].Rater, batch.Items[j].Response = fmt.Sprint(i), fmt.Sprintf("Text %d.", i)
+					}
+					var err error
+					if receipts[i], err = f.Append(ctx, batch, ""); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			sending.Wait()
+			require.Equal(t, size, receipts[0].Accepted+receipts[1].Accepted)
+			require.Equal(t, size, len(receipts[0].Rejected)+len(receipts[1].Rejected))
+		}
+	}
+}

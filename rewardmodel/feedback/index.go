@@ -169,6 +169,22 @@ func (x *Index) Check(m Mark) (v Verdict, replaces uint64) {
 	}
 }
 
+// IDs returns the number of ids with a record, also of a label that was withdrawn, or
+// with a tombstone.
+func (x *Index) IDs() int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return len(x.first) + len(x.erased)
+}
+
+// Has reports whether there is a record of the id, of any rater.
+func (x *Index) Has(id Hash) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	_, known := x.first[id]
+	return known
+}
+
 // corrects reports whether a mark is a correction of a record of the same rater.
 func (x *Index) corrects(m Mark, own record) bool {
 	if own.timed && m.Time != nil {

@@ -38,6 +38,7 @@ type Response struct {
 	// random for each process. "" without either.
 	Group string `json:"group,omitzero"`
 
+	kept time.Time // Time, by the monotonic clock
 	// The texts are "" unless they are kept. Each may be cut off at its limit.
 	Prompt   string `json:"prompt,omitzero"`
 	Response string `json:"response,omitzero"`
@@ -65,13 +66,13 @@ func (r *Response) withoutTexts() *Response {
 
 // describe describes the results of a request.
 func describe(request rewardmodel.Request, response rewardmodel.ScoreResponse, observations []rewardmodel.Observation, seed maphash.Seed, texts bool) []*Response {
-	now := time.Now().UTC()
+	now := time.Now()
 	all := make([]Response, len(response.Results))
 	out := make([]*Response, len(all))
 	for i, result := range response.Results {
 		item, observed := request.Responses[i], observations[i]
 		r := Response{
-			Time: now, ID: strings.Clone(result.ID), Source: request.Source, Model: response.Model.Version,
+			Time: now.UTC(), kept: now, ID: strings.Clone(result.ID), Source: request.Source, Model: response.Model.Version,
 			Reward: result.Reward, Scale: request.Options.Reward, Compliance: observed.Compliance,
 			Violation: result.Violation, Threshold: result.Threshold, Compliant: result.Compliant, Aspect: result.Aspect,
 			Empty: result.Empty, Truncated: result.Truncated, Utterances: observed.Utterances, Characters: characters(item),

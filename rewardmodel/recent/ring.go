@@ -176,7 +176,7 @@ func (r *Ring) expireTexts() {
 	limit := time.Now().Add(-r.config.Texts)
 	for at := max(r.bare+1, first); at <= r.newest; at++ {
 		d := r.held[at-first]
-		if !d.Time.Before(limit) {
+		if !d.kept.Before(limit) {
 			return
 		}
 		bare := d.withoutTexts()

@@ -45,7 +45,7 @@ func TestRingDescribesResponses(t *testing.T) {
 	all, next, changed := r.After(0, 10)
 	require.Nil(t, changed)
 	require.Len(t, all, 1)
-	got := *all[0]
+	got := recent.WithoutKept(*all[0])
 	require.Equal(t, next, got.Sequence)
 	require.WithinDuration(t, time.Now(), got.Time, time.Minute)
 	require.Len(t, got.Group, 16)
@@ -54,6 +54,20 @@ func TestRingDescribesResponses(t *testing.T) {
 		ID: "fööl", Source: "http /v1/score", Model: "v7", Reward: -1.5, Scale: "logit", Compliance: 0.2, Violation: 0.8,
 		Threshold: 0.41, Utterances: 3, Characters: 4, Prompt: "Why?", Response: "fööl", Witness: "You fööl",
 	}, got)
+}
+
+// A wall clock that is set back does not keep texts for longer.
+func TestRingDropsTextsByTheMonotonicClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := recent.New(recent.Config{Texts: time.Hour})
+		r.Observe(scored("x"))
+		all, _, _ := r.After(0, 10)
+		require.NotEmpty(t, all[0].Response)
+		all[0].Time = time.Now().Add(24 * time.Hour) // as a clock that was ahead has stamped it
+		<-time.After(time.Hour + time.Second)
+		all, _, _ = r.After(0, 10)
+		require.Empty(t, all[0].Response)
+	})
 }
 
 // Without the setting that keeps texts, nothing of them is in memory.

@@ -122,6 +122,7 @@ type Decision struct {
 
 // Decide returns whether a training run starts now.
 func (p Policy) Decide(s Situation) Decision {
+	s = s.withoutFuture()
 	d := p.now(s)
 	if d.Trigger != TriggerNone {
 		return d
@@ -138,6 +139,24 @@ func (p Policy) Decide(s Situation) Decision {
 		}
 	}
 	return d
+}
+
+// maxAhead is how far a stored time may be in the future: the clocks of replicas differ.
+const maxAhead = time.Minute
+
+// withoutFuture drops times that were stored by a clock that was wrong: otherwise the
+// cool-down or the schedule would wait until the clock reaches them.
+func (s Situation) withoutFuture() Situation {
+	latest := s.Now.Add(maxAhead)
+	if last := s.Status.Last; last != nil && last.Finished.After(latest) {
+		ended := *last
+		ended.Finished = time.Time{}
+		s.Status.Last = &ended
+	}
+	if s.Since.After(latest) {
+		s.Since = time.Time{}
+	}
+	return s
 }
 
 // now decides without looking ahead.

@@ -99,6 +99,14 @@ func TestPolicyDecides(t *testing.T) {
 		{"schedule without a new bag", func(p *Policy) { p.Every = time.Hour }, Situation{Stats: stats(400, 40, 0, 0)}, TriggerNone, "0 of 200", time.Time{}},
 		{"schedule of a new service", func(p *Policy) { p.Every = time.Hour }, Situation{Stats: stats(400, 40, 1, 1), Since: noon.Add(-time.Minute)},
 			TriggerNone, "1 of 200", noon.Add(59 * time.Minute)},
+
+		{"cool-down after a run that ended in the future", nil, Situation{Stats: stats(400, 40, 300, 100), Status: ended(ResultPromoted, -24*time.Hour, 0)}, TriggerBags, "", time.Time{}},
+		{"schedule after a run that ended in the future", func(p *Policy) { p.Every = time.Hour },
+			Situation{Stats: stats(400, 40, 1, 1), Status: ended(ResultPromoted, -24*time.Hour, 0)}, TriggerSchedule, "", time.Time{}},
+		{"schedule of a version of the future", func(p *Policy) { p.Every = time.Hour }, Situation{Stats: stats(400, 40, 1, 1), Since: noon.Add(24 * time.Hour)},
+			TriggerSchedule, "", time.Time{}},
+		{"clocks of replicas differ", nil, Situation{Stats: stats(400, 40, 300, 100), Status: ended(ResultPromoted, -30*time.Second, 0)},
+			TriggerNone, "the cool-down after", noon.Add(10*time.Minute + 30*time.Second)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := DefaultPolicy()

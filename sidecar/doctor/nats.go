@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"assay/queue"
+	"assay/queue/labels"
 )
 
 // slowRoundTrip is a round trip to NATS that delays each streamed response noticeably.
@@ -65,6 +66,8 @@ func stream(s queue.StreamInspection, replicas int) []Finding {
 		return finding(Error, "has settings that lose messages: "+s.Err.Error(), "change the setting with nats stream edit, or rename or remove the stream; assay does not change it")
 	case s.Err != nil:
 		return finding(Error, "cannot be read: "+s.Err.Error(), "check the permissions of the user, and the state of the cluster (nats stream report)")
+	case s.Lost > 0:
+		return finding(Error, fmt.Sprintf("is damaged: the NATS server has lost %d messages since its start", s.Lost), repairStored)
 	case s.Leaderless:
 		return finding(Error, "has no leader", "start the NATS servers that store it: a majority of its replicas must run")
 	case len(s.Behind) > 0:
@@ -74,5 +77,24 @@ func stream(s queue.StreamInspection, replicas int) []Finding {
 	case replicas > s.Replicas:
 		return finding(Warning, fmt.Sprintf("replicas: %d, fewer than --stream-replicas %d; the service tries to raise them", s.Replicas, replicas), "run at least as many NATS servers with JetStream")
 	}
-	return finding(OK, fmt.Sprintf("has %d messages (%s), replicas: %d", s.Messages, size(s.Bytes), s.Replicas), "")
+	detail := fmt.Sprintf("has %d messages (%s), replicas: %d", s.Messages, size(s.Bytes), s.Replicas)
+	if s.Name == labels.StreamFeedback && s.Messages > 0 {
+		detail += "; assay feedback verify checks each of them"
+	}
+	return finding(OK, detail, "")
+}
+
+// repairStored is the fix of a damaged stream.
+const repairStored = "check the disk; assay feedback verify lists the damaged labels, and docs/how-to/back-up.md (Damaged records) says what restores which stream"
+
+// embeddedStreams judges what the embedded server stores: that of the service that uses the data directory now, if i is
+// not nil. address is where it listens.
+func embeddedStreams(i *queue.Inspection, address string) (found []Finding) {
+	if i == nil {
+		return []Finding{{"streams", OK, "not open; while the service runs, assay feedback verify --nats-url nats://" + address + " checks each label", ""}}
+	}
+	for _, s := range i.Streams {
+		found = append(found, stream(s, 0)...)
+	}
+	return found
 }

@@ -3,13 +3,18 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"assay/queue"
+	"assay/sidecar/serve"
 )
 
 func TestNATS(t *testing.T) {
@@ -38,6 +43,7 @@ func TestNATS(t *testing.T) {
 			i.Streams[0].Err = fmt.Errorf("%w: storage is memory", queue.ErrIncompatibleStream)
 		}, 0, outcome{Error, []string{"storage is memory"}}},
 		"unreadable":     {func(i *queue.Inspection) { i.Streams[0].Err = errors.New("timeout") }, 0, outcome{Error, []string{"cannot be read"}}},
+		"damaged":        {func(i *queue.Inspection) { i.Streams[0].Lost = 3 }, 0, outcome{Error, []string{"has lost 3 messages", "assay feedback verify"}}},
 		"leaderless":     {func(i *queue.Inspection) { i.Streams[0].Leaderless = true }, 0, outcome{Error, []string{"no leader"}}},
 		"replica behind": {func(i *queue.Inspection) { i.Streams[0].Behind = []string{"n3"} }, 0, outcome{Warning, []string{"n3"}}},
 		"few replicas":   {func(i *queue.Inspection) {}, 3, outcome{Warning, []string{"replicas: 1, fewer than --stream-replicas 3"}}},
@@ -53,8 +59,29 @@ func TestNATS(t *testing.T) {
 	outcome{Error, []string{"connection refused", "--nats-url"}}.of(t, unreachable(errors.New("connection refused")))
 }
 
+func TestEmbeddedStreams(t *testing.T) {
+	outcome{OK, []string{"assay feedback verify"}}.of(t, stream(queue.StreamInspection{Name: "ASSAY_FEEDBACK", Messages: 1}, 0))
+	outcome{OK, []string{"assay feedback verify --nats-url nats://127.0.0.1:4222"}}.of(t, embeddedStreams(nil, "127.0.0.1:4222"))
+	i := &queue.Inspection{Streams: []queue.StreamInspection{{Name: "ASSAY_EVENTS", Messages: 1, Lost: 1}}}
+	outcome{Error, []string{"ASSAY_EVENTS is damaged"}}.of(t, embeddedStreams(i, "127.0.0.1:4222"))
+}
+
 func TestEmbeddedSync(t *testing.T) {
 	outcome{OK, nil}.of(t, embeddedSync(0))
 	outcome{Warning, []string{"10s", "--sync always"}}.of(t, embeddedSync(queue.RelaxedSync))
 	require.Len(t, embeddedSync(0), 1)
+}
+
+// While the service runs, the streams of its embedded server are inspected too.
+func TestStreamsOfARunningService(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	q, err := queue.Open(t.Context(), queue.Config{Server: queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}}, zerolog.Nop(), prometheus.NewRegistry())
+	require.NoError(t, err)
+	cfg := serve.Config{NATS: true, DataDir: dir}
+	cfg.Queue.Server.Listen = strings.TrimPrefix(q.URL(), "nats://")
+	found := natsCheck(cfg).Run(t.Context())
+	require.Len(t, found, 1+7, "%v", found)
+	require.NoError(t, q.Close(t.Context()))
+	found = natsCheck(cfg).Run(t.Context())
+	require.Len(t, found, 1+1, "%v", found)
 }

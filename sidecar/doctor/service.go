@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"os"
@@ -108,7 +109,8 @@ func natsCheck(cfg serve.Config) Check {
 		case !cfg.NATS:
 			return []Finding{{"nats", OK, "--nats off: scoring over HTTP only, without feedback and training", ""}}
 		case cfg.Embedded():
-			return embeddedSync(cfg.Queue.Server.SyncInterval)
+			listen := cmp.Or(cfg.Queue.Server.Listen, queue.DefaultListen)
+			return append(embeddedSync(cfg.Queue.Server.SyncInterval), embeddedStreams(inspectEmbedded(ctx, cfg, listen), listen)...)
 		}
 		ctx, cancel := context.WithTimeout(ctx, quickTimeout)
 		defer cancel()
@@ -118,6 +120,22 @@ func natsCheck(cfg serve.Config) Check {
 		}
 		return nats(i, cfg.Queue.Streams.Replicas)
 	}}
+}
+
+// inspectEmbedded inspects the embedded server of the service that uses the data directory, or returns nil: then the check
+// of its address has the reason.
+func inspectEmbedded(ctx context.Context, cfg serve.Config, listen string) *queue.Inspection {
+	if holder, err := queue.DataDirHolder(cfg.DataDir); err != nil || holder == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, quickTimeout)
+	defer cancel()
+	flags := cli.NATSFlags{NatsURL: "nats://" + listen, NatsToken: cfg.Queue.Server.Token}
+	i, err := queue.Inspect(ctx, flags.PrivateConfig(cfg.DataDir), cfg.Queue.Streams)
+	if err != nil {
+		return nil
+	}
+	return i
 }
 
 // listeners are the addresses that the service listens on, except those with a free port.

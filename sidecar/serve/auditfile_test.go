@@ -2,12 +2,16 @@ package serve
 
 import (
 	"bytes"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+
+	"assay/api"
 )
 
 func TestAuditFileFollowsItsRotation(t *testing.T) {
@@ -54,4 +58,17 @@ func TestAuditFileEndsALineThatWasCutOff(t *testing.T) {
 	written, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, "{\"n\":\n{\"n\":1}\n{\"n\":2}\n", string(written))
+}
+
+// The line of --pin is in the file before anyone can connect.
+func TestPinIsInTheAuditLogBeforeTheListenersOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	s := &Service{config: Config{API: api.DefaultConfig(), AuditLog: path, Pin: "v7", Listen: taken.Addr().String()}, log: zerolog.Nop(), registry: prometheus.NewRegistry()}
+	require.ErrorContains(t, s.listen(), "address already in use")
+	written, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(written), `"audit":"pin","by":"operator","subject":"v7"`)
 }

@@ -35,7 +35,7 @@ func (c *connections) add(conn net.Conn) (*recordedConn, bool) {
 	if c.open == nil {
 		c.open = map[string]*recordedConn{}
 	}
-	recorded := &recordedConn{Conn: conn, conns: c}
+	recorded := &recordedConn{Conn: conn, conns: c, writing: instant{base: time.Now()}}
 	c.open[conn.RemoteAddr().String()] = recorded
 	return recorded, true
 }
@@ -64,7 +64,7 @@ type recordedConn struct {
 	conns   *connections
 	calls   atomic.Int64 // in flight
 	late    atomic.Int64 // those of calls whose client has not read the reply in time
-	writing atomic.Int64 // since when a write blocks, in Unix nanoseconds; 0: none does
+	writing instant      // since when a write blocks; not set: none does
 }
 
 // begin counts a call; the caller ends it.
@@ -78,8 +78,8 @@ func (c *recordedConn) begin() (end func()) {
 
 // blocked reports whether the peer has read nothing for the timeout.
 func (c *recordedConn) blocked(timeout time.Duration) bool {
-	since := c.writing.Load()
-	return since != 0 && time.Since(time.Unix(0, since)) > timeout
+	since, writes := c.writing.get()
+	return writes && time.Since(since) > timeout
 }
 
 func (c *recordedConn) cut() {
@@ -90,8 +90,8 @@ func (c *recordedConn) cut() {
 
 // Write implements net.Conn.
 func (c *recordedConn) Write(data []byte) (int, error) {
-	c.writing.Store(time.Now().UnixNano())
-	defer c.writing.Store(0)
+	c.writing.set()
+	defer c.writing.clear()
 	return c.Conn.Write(data)
 }
 

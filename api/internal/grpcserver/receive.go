@@ -54,7 +54,7 @@ type incoming struct {
 	limit  int64
 	window int64 // charged once the message begins
 	memory *rewardmodel.Reservation
-	begun  atomic.Int64 // when it began, in Unix nanoseconds; 0: not yet
+	begun  instant      // when it began; not set: not yet
 	count  atomic.Int64 // bytes received
 }
 
@@ -74,10 +74,10 @@ func (s *Server) Receive(ctx context.Context, stream grpc.ServerStream, in proto
 		return errors.New("the transport of gRPC has no message stream")
 	}
 	x := exchange.From(ctx)
-	m := &incoming{limit: limit, memory: x.Memory}
+	m := &incoming{limit: limit, memory: x.Memory, begun: instant{base: time.Now()}}
 	var idle <-chan time.Time
 	if wait.Stop == nil {
-		m.begun.Store(time.Now().UnixNano())
+		m.begun.set()
 	} else {
 		m.window = streamWindow
 	}
@@ -111,12 +111,12 @@ func (s *Server) Receive(ctx context.Context, stream grpc.ServerStream, in proto
 			x.BytesIn += int64(len(r.data))
 			return unmarshal(r.data, in, x)
 		case <-tick.C:
-			begun := m.begun.Load()
-			if count := m.count.Load(); begun != 0 && time.Now().After(s.cfg.Settings.Deadline(time.Unix(0, begun), count)) {
+			begun, receiving := m.begun.get()
+			if count := m.count.Load(); receiving && time.Now().After(s.cfg.Settings.Deadline(begun, count)) {
 				return failure.TooSlow(count, s.cfg.Settings.MinRate)
 			}
 		case <-idle:
-			if m.begun.Load() == 0 {
+			if _, receiving := m.begun.get(); !receiving {
 				return s.idleStream(wait.Limit)
 			}
 		case <-ctx.Done():
@@ -133,7 +133,7 @@ func (m *incoming) read(from messageStream) ([]byte, error) {
 	if err := from.ReadMessageHeader(header[:]); err != nil {
 		return nil, err
 	}
-	m.begun.CompareAndSwap(0, time.Now().UnixNano())
+	m.begun.setOnce()
 	if err := m.memory.Grow(m.window); err != nil {
 		return nil, err
 	}

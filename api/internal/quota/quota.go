@@ -136,6 +136,14 @@ func (q *Quota) Label(n int) error {
 	return nil
 }
 
+// RefundLabels gives back n labels that Label has counted, of a request that the service
+// could not serve. An unused quota never exceeds its burst.
+func (q *Quota) RefundLabels(n int) {
+	if q != nil && q.labels != nil {
+		q.labels.AllowN(time.Now(), -n)
+	}
+}
+
 // take takes n of a limiter, or takes nothing and returns when n would be available. It does not reserve and cancel: what
 // is reserved in between would stay taken.
 func take(l *rate.Limiter, n int) (wait time.Duration) {

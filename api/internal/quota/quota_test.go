@@ -88,13 +88,30 @@ func TestLabels(t *testing.T) {
 	})
 }
 
+func TestRefundedLabels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Limits{Labels: Rate{100, time.Hour}})
+		require.NoError(t, q.Label(100))
+		q.RefundLabels(60)
+		require.NoError(t, q.Label(60))
+		_, wait := refusal(t, q.Label(1))
+		require.InDelta(t, 36*time.Second, wait, float64(time.Millisecond))
+		q.RefundLabels(100)
+		<-time.After(time.Hour)
+		require.NoError(t, q.Label(100))
+		require.Error(t, q.Label(1), "no more than the burst")
+	})
+}
+
 func TestNoQuota(t *testing.T) {
 	var q *Quota
 	end, err := q.Begin(time.Second)
 	require.NoError(t, err)
 	end()
 	require.NoError(t, q.Label(1e9))
+	q.RefundLabels(1e9)
 	require.NoError(t, q.Request())
 	require.Zero(t, q.Limits())
 	require.NoError(t, New(Limits{}).Label(1e9))
+	New(Limits{}).RefundLabels(1e9)
 }

@@ -20,9 +20,11 @@ const (
 	codeMsgIDInFlight    jetstream.ErrorCode = 10158 // a message with this id is being stored
 	codeSequenceNotKnown jetstream.ErrorCode = 10163 // the last sequence of the subject is not known yet
 	codeAccountFull      jetstream.ErrorCode = 10002
+	codeNoPlacement      jetstream.ErrorCode = 10005 // no servers have the storage, or there are too few
 	codeServerFull       jetstream.ErrorCode = 10023
+	codeMemoryFull       jetstream.ErrorCode = 10028
 	codeStorageFull      jetstream.ErrorCode = 10047
-	codeStoreFailed      jetstream.ErrorCode = 10077 // the description has the reason
+	codeStoreFailed      jetstream.ErrorCode = 10077 // only the description has the reason
 )
 
 // Retryable reports whether err may be transient and end within seconds.
@@ -91,10 +93,19 @@ func Full(err error) bool {
 	return false
 }
 
-// InsufficientStorage reports whether a server has no storage left to reserve.
+// InsufficientStorage reports whether the servers have no storage left to reserve. It is
+// also true if a cluster has too few servers for the replicas of a stream, for which the
+// servers have the same code.
 func InsufficientStorage(err error) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) && strings.Contains(api.Description, "insufficient")
+	if !errors.As(err, &api) {
+		return false
+	}
+	switch api.ErrorCode {
+	case codeNoPlacement, codeServerFull, codeMemoryFull, codeStorageFull:
+		return true
+	}
+	return false
 }
 
 // Explain adds the fix to errors that an operator can fix.
@@ -103,7 +114,7 @@ func Explain(err error) error {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return fmt.Errorf("JetStream does not reply: %w; start the server with -js, or enable JetStream for this account; behind a leaf node, set the JetStream domain", err)
 	case InsufficientStorage(err):
-		return fmt.Errorf("%w; give JetStream more storage or lower the streams' maximum bytes", err)
+		return fmt.Errorf("%w; give JetStream more storage, lower the streams' maximum bytes, or run as many servers as the streams have replicas", err)
 	}
 	return err
 }

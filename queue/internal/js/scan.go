@@ -177,16 +177,19 @@ func LastMessage(ctx context.Context, stream jetstream.Stream, subject string) (
 	return reported(stream.GetLastMsgForSubject(ctx, subject))
 }
 
-// reported gives a message the sequence that the server reports. A direct get has
-// it in a header after the headers of the message, and the client library reads the
-// first one: the wrong one if the message was stored with the headers of a direct
-// get.
+// reported gives a message the sequence and the subject that the server reports. A
+// direct get has them in headers after the headers of the message, and the client
+// library reads the first one: the wrong one if the message was stored with the headers
+// of a direct get.
 func reported(msg *jetstream.RawStreamMsg, err error) (*jetstream.RawStreamMsg, error) {
 	if err != nil {
 		return nil, err
 	}
 	if values := msg.Header.Values(jetstream.SequenceHeader); len(values) > 1 {
 		msg.Sequence, err = strconv.ParseUint(values[len(values)-1], 10, 64)
+	}
+	if values := msg.Header.Values(jetstream.SubjectHeader); len(values) > 1 {
+		msg.Subject = values[len(values)-1]
 	}
 	return msg, err
 }
