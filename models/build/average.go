@@ -9,7 +9,7 @@ import (
 	"assay/rewardmodel/checkpoint"
 )
 
-// average writes the mean of the weights of two models to out: two trainings from the same base, whose mean generalizes
+// average writes the mean of the weights of two models to out: two training runs from the same base, whose mean generalizes
 // better than either ("model soups", Wortsman et al., 2022). The rest of the checkpoint is that of the first.
 func average(first, second, out string, log io.Writer) (err error) {
 	var models [2]*checkpoint.Checkpoint

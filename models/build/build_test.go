@@ -406,7 +406,7 @@ func TestVocabulary(t *testing.T) {
 
 func TestRunNamesTheSteps(t *testing.T) {
 	err := run([]string{"--work", t.TempDir(), "model"}, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "base, sets, bags, prompted and ship") {
+	if err == nil || !strings.Contains(err.Error(), "base, sets, bags, prompted, average and ship") {
 		t.Errorf("got %v", err)
 	}
 	err = run([]string{"--work", t.TempDir(), "--data", t.TempDir(), "bags"}, io.Discard)
