@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	quickTimeout = 10 * time.Second // of checks that read only this machine, and of one NATS server
-	modelTimeout = 2 * time.Minute  // to read, load and run a large model
+	quickTimeout    = 10 * time.Second // of checks that read only this machine, and of one NATS server
+	embeddedTimeout = 5 * time.Second  // of the embedded server of a running service, which may listen elsewhere
+	modelTimeout    = 2 * time.Minute  // to read, load and run a large model
 )
 
 // Service returns the checks of the service that cfg describes, in the order in which it starts. The settings
@@ -128,7 +129,7 @@ func inspectEmbedded(ctx context.Context, cfg serve.Config, listen string) *queu
 	if holder, err := queue.DataDirHolder(cfg.DataDir); err != nil || holder == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, quickTimeout)
+	ctx, cancel := context.WithTimeout(ctx, embeddedTimeout)
 	defer cancel()
 	flags := cli.NATSFlags{NatsURL: "nats://" + listen, NatsToken: cfg.Queue.Server.Token}
 	i, err := queue.Inspect(ctx, flags.PrivateConfig(cfg.DataDir), cfg.Queue.Streams)

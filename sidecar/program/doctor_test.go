@@ -48,7 +48,7 @@ func TestDoctor(t *testing.T) {
 		for _, f := range r.Findings {
 			checks = append(checks, f.Check)
 		}
-		require.Equal(t, []string{"settings", "processor", "threads", "files", "model", "memory", "clock", "data", "sync", "tokens", "listen"}, slices.Compact(checks))
+		require.Equal(t, []string{"settings", "processor", "threads", "files", "model", "memory", "clock", "data", "sync", "streams", "tokens", "listen"}, slices.Compact(checks))
 		require.NoDirExists(t, data)
 
 		stdout, stderr, code := assay(t, "", append([]string{"doctor", "--threads", "1", "--precision", "fp32"}, args...)...)

@@ -1,6 +1,7 @@
 package js_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -20,7 +21,7 @@ func TestReasonsOfStoreFailed(t *testing.T) {
 	} {
 		err := fmt.Errorf("stream S: %w", &jetstream.APIError{Code: 503, ErrorCode: 10077, Description: reason.Error()})
 		require.Equal(t, full, js.Full(err), "%v", reason)
-		require.Equal(t, reason == server.ErrMsgTooLarge, js.TooLarge(err), "%v", reason)
+		require.Equal(t, errors.Is(reason, server.ErrMsgTooLarge), js.TooLarge(err), "%v", reason)
 	}
 }
 
@@ -33,5 +34,5 @@ func TestInsufficientStorage(t *testing.T) {
 	_, err = jet.CreateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s", "s"}})
 	require.Error(t, err)
 	require.False(t, js.InsufficientStorage(err), "%v", err)
-	require.False(t, js.InsufficientStorage(fmt.Errorf("insufficient storage")))
+	require.False(t, js.InsufficientStorage(errors.New("insufficient storage")))
 }
