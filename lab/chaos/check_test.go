@@ -187,7 +187,13 @@ func (c *checker) read(js jetstream.JetStream, stream, subject string, each func
 	if err != nil {
 		return fmt.Errorf("%s: %w", stream, err)
 	}
-	if s.CachedInfo().State.Msgs == 0 {
+	stored, err := s.Info(c.ctx, jetstream.WithDeletedDetails(true))
+	if err != nil {
+		return fmt.Errorf("%s: %w", stream, err)
+	}
+	state := stored.State
+	slices.Sort(state.Deleted)
+	if state.Msgs == 0 {
 		return nil
 	}
 	cfg := jetstream.OrderedConsumerConfig{}
@@ -223,7 +229,10 @@ func (c *checker) read(js jetstream.JetStream, stream, subject string, each func
 		if err != nil {
 			return err
 		}
-		each(msg)
+		// The server of the consumer may still have a message that the leader has not.
+		if _, deleted := slices.BinarySearch(state.Deleted, meta.Sequence.Stream); !deleted && meta.Sequence.Stream >= state.FirstSeq {
+			each(msg)
+		}
 		next = meta.Sequence.Stream + 1
 		if meta.NumPending == 0 {
 			return nil
@@ -237,8 +246,7 @@ func (c *checker) labels(js jetstream.JetStream) error {
 	stored := map[labelKey]labelState{}
 	keys := map[string]labelKey{} // by subject
 	err := c.read(js, labels.StreamFeedback, labels.SubjectFeedback+".item.>", func(msg jetstream.Msg) {
-		// A server that was killed may still have a record that a later one has replaced.
-		delete(stored, keys[msg.Subject()])
+		delete(stored, keys[msg.Subject()]) // replaced
 		if len(msg.Data()) == 0 {
 			return // withdrawn or erased
 		}
