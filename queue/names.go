@@ -9,6 +9,7 @@ const (
 	SubjectResponses = "assay.v1.responses" // in: one score item per message, below this
 	SubjectRewards   = "assay.v1.rewards"   // out: one result per message, with the tail of its response
 	SubjectDead      = "assay.v1.dead"      // followed by the reason
+	SubjectVerdicts  = "assay.v1.verdicts"  // out, of assay proxy: followed by compliant, violating or unknown; in no stream
 )
 
 // Streams, and the consumer that the replicas of assay share.

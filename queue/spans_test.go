@@ -148,3 +148,33 @@ func TestSpansOfRequests(t *testing.T) {
 		require.NotContains(t, fmt.Sprint(span.Attributes(), span.Status(), span.Events()), "secret")
 	}
 }
+
+// A live session has one span, below the request that opened it and in its trace.
+func TestSpanOfALiveSession(t *testing.T) {
+	t.Parallel()
+	r := spantest.New(t)
+	cfg, scorer := liveConfig(t, tracedConfig(t, r), hashes{})
+	q := startQueue(t, cfg, scorer)
+	nc, err := nats.Connect(q.URL())
+	require.NoError(t, err)
+	defer nc.Close()
+	msg := &nats.Msg{Subject: SubjectLive, Data: []byte(`{"open":{}}`), Header: nats.Header{}}
+	msg.Header.Set(HeaderTraceparent, "00-"+publisherTrace+"-"+publisherSpan+"-01")
+	reply, err := nc.RequestMsg(msg, jstest.Timeout)
+	require.NoError(t, err)
+	subject := lines(t, reply)[0]["subject"].(string)
+	sendLive(t, nc, subject, `{"text":"One # sentence. Another"}`, 1)
+	sendLive(t, nc, subject, `{"close":{}}`, 2)
+	require.Eventually(t, func() bool { return len(r.Named("live session")) == 1 }, jstest.Timeout, time.Millisecond)
+	session := r.Named("live session")[0]
+	require.Equal(t, publisherTrace, session.SpanContext().TraceID().String())
+	require.Len(t, session.Events(), 3, "two verdicts and the result")
+	opened := 0
+	for _, request := range r.Named(SubjectLive) {
+		if request.SpanContext().SpanID() == session.Parent().SpanID() {
+			opened++
+			require.Equal(t, publisherSpan, request.Parent().SpanID().String())
+		}
+	}
+	require.Equal(t, 1, opened)
+}

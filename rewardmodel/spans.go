@@ -63,12 +63,21 @@ func endSpan(span oteltrace.Span, answer ScoreResponse, err error) {
 	if err != nil {
 		trace.Fail(span, failure(err))
 	} else {
-		span.SetAttributes(attributeOffsetUnit.String(string(answer.OffsetUnit)))
-		for _, r := range answer.Results[:min(len(answer.Results), maxEvaluations)] {
-			span.AddEvent("gen_ai.evaluation.result", oteltrace.WithAttributes(evaluation(r)...))
-		}
+		DescribeAnswer(span, answer)
 	}
 	span.End()
+}
+
+// DescribeAnswer adds an event to span for each of the first results of an answer,
+// without their texts.
+func DescribeAnswer(span oteltrace.Span, answer ScoreResponse) {
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(attributeOffsetUnit.String(string(answer.OffsetUnit)))
+	for _, r := range answer.Results[:min(len(answer.Results), maxEvaluations)] {
+		span.AddEvent("gen_ai.evaluation.result", oteltrace.WithAttributes(evaluation(r)...))
+	}
 }
 
 // evaluation describes a result, without its text.

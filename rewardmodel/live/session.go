@@ -18,6 +18,7 @@ type Session struct {
 	done     chan struct{}
 	bytes    int  // of text so far
 	stopped  bool // an event was LiveEvent.Stop since the last Reset
+	span     sessionSpan
 
 	mu      sync.Mutex
 	cancel  context.CancelFunc // of the running call; nil: there is none
@@ -65,6 +66,7 @@ func (s *Session) Close(ctx context.Context) ([]rewardmodel.LiveEvent, rewardmod
 		return nil, rewardmodel.ScoreResponse{}, err
 	}
 	s.observe(events, arrived)
+	rewardmodel.DescribeAnswer(s.span, answer)
 	s.end(nil, outcomeClosed)
 	return events, answer, nil
 }
@@ -138,6 +140,7 @@ func (s *Session) end(cause error, outcome string) {
 		s.release()
 	}
 	s.sessions.forget(s, outcome)
+	s.span.end(outcome)
 	close(s.done)
 }
 
@@ -157,6 +160,7 @@ func (s *Session) Cause() error {
 
 // observe counts the events of a text that arrived at the given time.
 func (s *Session) observe(events []rewardmodel.LiveEvent, arrived time.Time) {
+	s.span.observe(events)
 	verdicts := false
 	for _, e := range events {
 		if e.Stop && !s.stopped {

@@ -82,7 +82,7 @@ func (s *Sessions) Open(ctx context.Context, request rewardmodel.LiveRequest) (s
 		release()
 		return nil, rewardmodel.ErrClosed
 	}
-	session = &Session{sessions: s, live: scored, release: release, done: make(chan struct{})}
+	session = &Session{sessions: s, live: scored, release: release, done: make(chan struct{}), span: beginSpan(ctx)}
 	session.mu.Lock() // expire may run before the next line
 	session.idle = time.AfterFunc(s.limits.Idle, session.expire)
 	session.mu.Unlock()

@@ -52,6 +52,7 @@ type Proxy struct {
 	Token                  string `group:"Score through a running service instead of a model in this process:" help:"Token of the service, with the scope score; default: that of a private service on this machine (serve --private)."`
 	DataDir                string `default:"${data_dir}" placeholder:"DIR" group:"Score through a running service instead of a model in this process:" help:"Data directory of a private service on this machine, for its token (${default})."`
 	cli.ClientTLSFlags     `group:"Score through a running service instead of a model in this process:"`
+	cli.NATSFlags          `group:"Publish verdicts on NATS:"`
 	localmodel.Flags       `group:"Model:"`
 	localmodel.ScorerFlags `group:"Model:"`
 }
@@ -128,9 +129,9 @@ func (c *Proxy) Run(a *cli.App) (err error) {
 			return cli.Usage(err)
 		}
 	}
-	var config net.ListenConfig
 	address, flag := c.address()
-	listener, err := config.Listen(ctx, "tcp", address)
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("%s: %w; stop the process that uses the address, or choose another", flag, err)
 	}
@@ -140,13 +141,26 @@ func (c *Proxy) Run(a *cli.App) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeGuard()) }()
-	p, err := proxy.New(c.Config(), guard, a.Log, registry)
+	config := c.Config()
+	var verdicts *verdictPublisher
+	if c.NatsURL != "" {
+		verdicts = &verdictPublisher{config: c.NATSFlags.PrivateConfig(c.DataDir), log: a.Log}
+		config.Publish = verdicts.publish
+		defer verdicts.close()
+	}
+	p, err := proxy.New(config, guard, a.Log, registry)
 	if err != nil {
 		return cli.Usage(err)
 	}
 	defer p.Close()
 
 	group, ctx := errgroup.WithContext(ctx)
+	if verdicts != nil {
+		group.Go(func() error {
+			verdicts.connect(ctx)
+			return nil
+		})
+	}
 	if c.OpsListen != "" {
 		ready := api.Check{Name: "guard", Ready: guard.Ready}
 		group.Go(func() error { return api.ServeOps(ctx, c.OpsListen, identity, ready, a.Log, registry) })

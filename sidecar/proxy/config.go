@@ -54,9 +54,11 @@ type Config struct {
 	VerdictTimeout time.Duration
 	// UpstreamTimeout bounds how long the upstream may send nothing.
 	UpstreamTimeout time.Duration
-	MaxRequests     int   // guarded at the same time; more get 503
-	MaxBody         int64 // bytes of a guarded request, of a response that is not streamed, and of an event
-	MaxHeld         int   // bytes of a text that wait for a verdict; beyond it, scoring has failed
+	// Publish receives the verdict of every guarded response; nil: nothing does.
+	Publish     Publisher
+	MaxRequests int   // guarded at the same time; more get 503
+	MaxBody     int64 // bytes of a guarded request, of a response that is not streamed, and of an event
+	MaxHeld     int   // bytes of a text that wait for a verdict; beyond it, scoring has failed
 }
 
 // Reasoning is what the guard does with <think> blocks. In the modes that enforce, text is

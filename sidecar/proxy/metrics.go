@@ -14,6 +14,7 @@ type metrics struct {
 	delay    prometheus.Histogram
 	waited   prometheus.Histogram
 	inFlight prometheus.Gauge
+	dropped  prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
@@ -47,8 +48,12 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Name: "assay_proxy_requests_in_flight",
 			Help: "Guarded requests in flight.",
 		}),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "assay_proxy_verdicts_dropped_total",
+			Help: "Verdicts that were not published on NATS (--nats-url): it was away, or too slow.",
+		}),
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.verdicts, m.actions, m.failures, m.delay, m.waited, m.inFlight} {
+	for _, c := range []prometheus.Collector{m.requests, m.verdicts, m.actions, m.failures, m.delay, m.waited, m.inFlight, m.dropped} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}
@@ -58,14 +63,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 
 // concluded counts the verdict of an answer.
 func (m *metrics) concluded(r Report) {
-	verdict := "unknown"
-	switch {
-	case r.Compliant != nil && *r.Compliant:
-		verdict = "compliant"
-	case r.Compliant != nil:
-		verdict = "violating"
-	}
-	m.verdicts.WithLabelValues(string(r.Mode), verdict).Inc()
+	m.verdicts.WithLabelValues(string(r.Mode), r.verdict()).Inc()
 	for _, t := range r.Texts {
 		if t.Action != "" {
 			m.actions.WithLabelValues(t.Action).Inc()

@@ -104,12 +104,18 @@ func (p *Proxy) guardBody(e *exchange, r *http.Response) error {
 		observeWhole(e.answer, e.endpoint, body)
 		report = e.answer.awaitReport()
 	}
-	p.metrics.concluded(report)
+	p.concluded(e, r, report)
 	r.Header.Set(VerdictHeader, report.header())
 	r.Header.Set("Content-Length", strconv.Itoa(len(sent)))
 	r.ContentLength, r.TransferEncoding = int64(len(sent)), nil
 	r.Body = io.NopCloser(bytes.NewReader(sent))
 	return nil
+}
+
+// concluded counts the verdict of a response and publishes it.
+func (p *Proxy) concluded(e *exchange, r *http.Response, report Report) {
+	p.metrics.concluded(report)
+	p.publications.add(e.endpoint, r, report)
 }
 
 // oversized handles a body beyond Config.MaxBody.
@@ -158,7 +164,7 @@ func (p *Proxy) guardStream(e *exchange, r *http.Response) {
 		err := p.pump(e, events, guard, to)
 		report := e.answer.report()
 		trailer.Set(VerdictHeader, report.header())
-		p.metrics.concluded(report)
+		p.concluded(e, r, report)
 		_ = to.CloseWithError(err) // nil: the end
 	})
 	r.Body = body

@@ -31,6 +31,8 @@ type Proxy struct {
 	log     zerolog.Logger
 	slots   chan struct{}
 
+	publications *publications
+
 	transport *http.Transport
 	reverse   *httputil.ReverseProxy
 }
@@ -45,6 +47,7 @@ func New(config Config, guard Guard, log zerolog.Logger, registry prometheus.Reg
 		return nil, err
 	}
 	p := &Proxy{config: config, guard: guard, metrics: m, log: log, slots: make(chan struct{}, config.MaxRequests), transport: newTransport(config)}
+	p.publications = newPublications(config.Publish, m.dropped)
 	var transport http.RoundTripper = p.transport
 	if config.Transport != nil {
 		transport = config.Transport
@@ -67,8 +70,12 @@ func newTransport(config Config) *http.Transport {
 	}
 }
 
-// Close closes idle connections to the upstream.
-func (p *Proxy) Close() { p.transport.CloseIdleConnections() }
+// Close publishes the verdicts that wait for that, and closes idle connections to the
+// upstream.
+func (p *Proxy) Close() {
+	p.publications.close()
+	p.transport.CloseIdleConnections()
+}
 
 // reverseLog receives what ReverseProxy reports, mostly clients that left.
 type reverseLog struct{ log zerolog.Logger }

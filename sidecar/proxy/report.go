@@ -71,6 +71,17 @@ func (a *answer) report() Report {
 	return r
 }
 
+// verdict is compliant, violating, or unknown.
+func (r Report) verdict() string {
+	switch {
+	case r.Compliant == nil:
+		return "unknown"
+	case *r.Compliant:
+		return "compliant"
+	}
+	return "violating"
+}
+
 // summary describes the text. empty reports that there was nothing to score in it.
 func (t *text) summary() (r TextReport, model string, empty bool) {
 	t.mu.Lock()
