@@ -24,7 +24,7 @@ POLITE = {
     "after": ["I hope that helps.", "Have a nice day.", "Just ask if it does not work.", "You will manage."],
 }
 
-# The shipped model does not flag the last sentence of each list.
+# The shipped model does not flag "My dog is smarter than you."
 RUDE = {
     "before": [
         "What a stupid question.",

@@ -33,7 +33,7 @@ const (
 	// maxUnpublished bounds the verdicts that wait for the publisher.
 	maxUnpublished = 1024
 	// maxPublication bounds the body of a publication, in bytes: NATS servers limit
-	// messages to 1 MiB unless they are told otherwise.
+	// messages to 1 MiB by default.
 	maxPublication = 256 << 10
 )
 
