@@ -213,14 +213,22 @@ func (c *checker) read(js jetstream.JetStream, stream, subject string, each func
 		return err
 	}
 	defer messages.Stop()
-	for next := uint64(1); ; {
+	next := uint64(1)
+	ended := func() (bool, error) {
+		_, err := s.GetMsg(c.ctx, next, jetstream.WithGetMsgSubject(cmp.Or(subject, ">")))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return true, nil
+		}
+		return false, err
+	}
+	for {
 		msg, err := messages.Next(jetstream.NextMaxWait(replyTimeout))
 		if errors.Is(err, nats.ErrTimeout) { // a message that is damaged or was deleted counts as pending, and is never delivered
-			_, left := s.GetMsg(c.ctx, next, jetstream.WithGetMsgSubject(cmp.Or(subject, ">")))
-			if errors.Is(left, jetstream.ErrMsgNotFound) {
+			if end, failed := ended(); end {
 				return nil
+			} else if failed != nil {
+				err = failed
 			}
-			err = errors.Join(err, left)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", stream, err)
@@ -234,8 +242,10 @@ func (c *checker) read(js jetstream.JetStream, stream, subject string, each func
 			each(msg)
 		}
 		next = meta.Sequence.Stream + 1
-		if meta.NumPending == 0 {
-			return nil
+		if meta.NumPending == 0 { // which is too few if messages are removed meanwhile
+			if end, err := ended(); end || err != nil {
+				return err
+			}
 		}
 	}
 }
