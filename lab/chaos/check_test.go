@@ -253,6 +253,43 @@ func (c *checker) read(js jetstream.JetStream, stream, subject string, each func
 // labels compares the labels in force with those that were acknowledged, in the stream and as the service counts them.
 func (c *checker) labels(js jetstream.JetStream) error {
 	want := c.history.inForce()
+	var stored map[labelKey]labelState
+	// An erasure that a fault has delayed may be executed meanwhile.
+	err := c.await("the service counts other labels", func() (err error) {
+		if stored, err = c.storedLabels(js); err != nil {
+			stored = nil
+			return err
+		}
+		var stats feedback.Stats
+		if err := c.get("/v1/feedback", &stats); err != nil {
+			return err
+		}
+		if stats.Records != len(stored) {
+			return fmt.Errorf("it counts %d, stored are %d", stats.Records, len(stored))
+		}
+		return nil
+	})
+	if stored == nil {
+		return err
+	}
+	for key, state := range want {
+		switch got, ok := stored[key]; {
+		case !ok:
+			c.history.lost("label", []string{labels.StreamFeedback}, "%v", key)
+		case got != state:
+			c.history.lost("label", []string{labels.StreamFeedback}, "%v is %v, must be %v", key, got, state)
+		}
+	}
+	for key, state := range stored {
+		if _, ok := want[key]; !ok {
+			c.history.lost("withdrawal or erasure", []string{labels.StreamFeedback}, "%v is %v", key, state)
+		}
+	}
+	return err
+}
+
+// storedLabels reads the labels in force from their stream.
+func (c *checker) storedLabels(js jetstream.JetStream) (map[labelKey]labelState, error) {
 	stored := map[labelKey]labelState{}
 	keys := map[string]labelKey{} // by subject
 	err := c.read(js, labels.StreamFeedback, labels.SubjectFeedback+".item.>", func(msg jetstream.Msg) {
@@ -272,32 +309,7 @@ func (c *checker) labels(js jetstream.JetStream) error {
 		keys[msg.Subject()] = key
 		stored[key] = labelState{record.Bag.Label, record.Bag.Response}
 	})
-	if err != nil {
-		return err
-	}
-	for key, state := range want {
-		switch got, ok := stored[key]; {
-		case !ok:
-			c.history.lost("label", []string{labels.StreamFeedback}, "%v", key)
-		case got != state:
-			c.history.lost("label", []string{labels.StreamFeedback}, "%v is %v, must be %v", key, got, state)
-		}
-	}
-	for key, state := range stored {
-		if _, ok := want[key]; !ok {
-			c.history.lost("withdrawal or erasure", []string{labels.StreamFeedback}, "%v is %v", key, state)
-		}
-	}
-	return c.await("the service counts other labels", func() error {
-		var stats feedback.Stats
-		if err := c.get("/v1/feedback", &stats); err != nil {
-			return err
-		}
-		if stats.Records != len(stored) {
-			return fmt.Errorf("it counts %d, stored are %d", stats.Records, len(stored))
-		}
-		return nil
-	})
+	return stored, err
 }
 
 // get decodes a reply of the service.

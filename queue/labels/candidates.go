@@ -144,7 +144,7 @@ func (l *Log) stored(c *candidate, sequence uint64) verdict {
 // again. It returns a verdict if that is the candidate's own record, whose
 // acknowledgement was lost.
 func (l *Log) refresh(ctx context.Context, c *candidate) (verdict, error) {
-	latest, err := l.latest(ctx, c.subject)
+	latest, err := l.latest(ctx, c.compared)
 	switch {
 	case err != nil:
 		return verdict{}, err

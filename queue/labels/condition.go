@@ -14,19 +14,19 @@ import (
 // of the id, there must be none of any rater, so that of two texts that are stored under
 // one id at the same moment, the server accepts the first.
 type condition struct {
-	subject string  // whose last sequence is compared; with a wildcard if first is set
-	first   bool    // the index knows no record of the id
-	found   *uint64 // that sequence, where the index does not know it
+	compared string  // subject whose last sequence is compared; with a wildcard if first is set
+	first    bool    // the index knows no record of the id
+	found    *uint64 // that sequence, where the index does not know it
 }
 
-// update sets the subject for a record that is stored next.
+// update sets what is compared for a record that is stored next.
 func (c *condition) update(index *feedback.Index, mark feedback.Mark) {
 	switch first := !index.Has(mark.ID); {
-	case c.subject != "" && first == c.first:
+	case c.compared != "" && first == c.first:
 	case first:
-		*c = condition{subject: recordSubjects(mark.ID), first: true}
+		*c = condition{compared: recordSubjects(mark.ID), first: true}
 	default:
-		*c = condition{subject: recordSubject(mark.ID, mark.Rater)}
+		*c = condition{compared: recordSubject(mark.ID, mark.Rater)}
 	}
 }
 
@@ -40,7 +40,7 @@ func (c *condition) set(header nats.Header, token string, replaces uint64) {
 	header.Set(jetstream.ExpectedStreamHeader, StreamFeedback)
 	header.Set(jetstream.ExpectedLastSubjSeqHeader, last)
 	if c.first {
-		header.Set(jetstream.ExpectedLastSubjSeqSubjHeader, c.subject)
+		header.Set(jetstream.ExpectedLastSubjSeqSubjHeader, c.compared)
 	}
 	header.Set(jetstream.MsgIDHeader, token+"."+last)
 }

@@ -74,7 +74,7 @@ func (l *Log) Prepare(c *Candidate) *Write {
 // SetFound sets the sequence that the server has in the place of a candidate of an id
 // that the index does not know.
 func (c *candidate) SetFound(found uint64) {
-	c.condition = condition{subject: recordSubjects(c.mark.ID), first: true, found: &found}
+	c.condition = condition{compared: recordSubjects(c.mark.ID), first: true, found: &found}
 }
 
 func (c *candidate) Found() *uint64 { return c.found }

@@ -79,7 +79,7 @@ func (l *Log) Import(ctx context.Context, file io.ReadSeeker) (feedback.Imported
 // imported is a message of an export.
 type imported struct {
 	line      int
-	at        string // subject
+	subject   string
 	header    nats.Header
 	data      []byte
 	mark      feedback.Mark
@@ -90,20 +90,20 @@ type imported struct {
 
 // parseEntry verifies a message of an export.
 func parseEntry(line int, e fileEntry) (*imported, error) {
-	r := &imported{line: line, at: e.Subject, header: nats.Header{}, data: []byte(e.Record), token: rand.Text()}
+	r := &imported{line: line, subject: e.Subject, header: nats.Header{}, data: []byte(e.Record), token: rand.Text()}
 	for name, value := range e.Headers {
 		r.header.Set(name, value)
 	}
-	sealed, err := js.Verify(r.at, r.header, r.data)
-	if err == nil && !(sealed && js.Authentic(r.at, r.header)) {
+	sealed, err := js.Verify(r.subject, r.header, r.data)
+	if err == nil && !(sealed && js.Authentic(r.subject, r.header)) {
 		err = js.ErrDamaged
 	}
 	if err == nil {
-		id, tombstone := strings.CutPrefix(r.at, subjectTombstones+".")
+		id, tombstone := strings.CutPrefix(r.subject, subjectTombstones+".")
 		if r.tombstone = tombstone; tombstone {
 			r.mark.ID, err = feedback.ParseHash(id)
 		} else {
-			r.mark, err = readMark(r.at, r.header, 0)
+			r.mark, err = readMark(r.subject, r.header, 0)
 		}
 	}
 	if err == nil && !r.tombstone && !r.mark.Labels.Withdrawn() {
@@ -178,7 +178,7 @@ func (l *Log) importAll(ctx context.Context, rest []*imported, out *feedback.Imp
 func (l *Log) prepareImport(r *imported, out *feedback.Imported) *write {
 	r.update(l.Index(), r.mark) // before the check, as of a candidate
 	verdict, replaces := l.Index().Check(r.mark)
-	known := l.cfg.Damage.Known(js.DamagedRecord{Stream: StreamFeedback, Subject: r.at, Sequence: replaces})
+	known := l.cfg.Damage.Known(js.DamagedRecord{Stream: StreamFeedback, Subject: r.subject, Sequence: replaces})
 	switch {
 	case verdict == feedback.Conflict:
 		out.Conflicts++
@@ -190,7 +190,7 @@ func (l *Log) prepareImport(r *imported, out *feedback.Imported) *write {
 		out.Duplicates++
 		return nil
 	}
-	msg := &nats.Msg{Subject: r.at, Data: r.data, Header: nats.Header{}}
+	msg := &nats.Msg{Subject: r.subject, Data: r.data, Header: nats.Header{}}
 	for name := range r.header {
 		msg.Header.Set(name, r.header.Get(name))
 	}
@@ -202,7 +202,7 @@ func (l *Log) prepareImport(r *imported, out *feedback.Imported) *write {
 // refreshImport reads what is stored in the place of a record, and reports whether it
 // is the record itself, whose acknowledgement was lost.
 func (l *Log) refreshImport(ctx context.Context, r *imported) (own bool, err error) {
-	latest, err := l.latest(ctx, r.subject)
+	latest, err := l.latest(ctx, r.compared)
 	if err != nil {
 		return false, err
 	}

@@ -120,17 +120,20 @@ func (w *indexer) read() bool {
 }
 
 // verifyGaps returns an error if the leader of the stream stores a message that the
-// consumer did not deliver: its server may be behind, or have lost it.
+// consumer did not deliver: its server may be behind, or have lost it. If the leader does
+// not reply, the index stays in use, and the next call asks again.
 func (w *indexer) verifyGaps(ctx context.Context) error {
 	_, err := js.Unreadable(ctx, w.stream, w.gaps) // Verify reports those that are damaged
 	switch {
+	case err == nil:
+		w.gaps = nil
 	case errors.Is(err, js.ErrUndelivered):
 		w.missed = true
 		return err
-	case err == nil:
-		w.gaps = nil
+	default:
+		w.log.Debug().Err(err).Msg("cannot compare the labels that were read with the feedback stream")
 	}
-	return err
+	return nil
 }
 
 // finish puts the index to use if the stream has no further message: a consumer counts
