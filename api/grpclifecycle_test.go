@@ -107,28 +107,33 @@ func TestGRPCStreamOfARevokedToken(t *testing.T) {
 
 // The deadline of a call reaches the scorer; that of the service is the maximum.
 func TestGRPCDeadline(t *testing.T) {
+	entered := make(chan struct{}, 1)
 	waits := scorerFunc(func(ctx context.Context, _ rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+		entered <- struct{}{}
 		<-ctx.Done()
 		return rewardmodel.ScoreResponse{}, ctx.Err()
 	})
 	s := startRPC(t, waits)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // long enough for the call to reach a busy server
 	defer cancel()
 	_, err := callWith[inference.ModelInferResponse](t, ctx, s.conn, "ModelInfer", texts("a"))
 	requireStatus(t, err, codes.DeadlineExceeded, "")
+	await(t, entered, "the call")
 	require.Contains(t, []any{"DeadlineExceeded", "Canceled"}, s.log.request(t)["code"]) // whichever side was first
 
 	ctx, cancel = context.WithCancel(t.Context())
-	context.AfterFunc(ctx, cancel)
-	stop := time.AfterFunc(50*time.Millisecond, cancel)
-	defer stop.Stop()
+	defer cancel()
+	go func() {
+		<-entered
+		cancel()
+	}()
 	_, err = callWith[inference.ModelInferResponse](t, ctx, s.conn, "ModelInfer", texts("a"))
 	requireStatus(t, err, codes.Canceled, "")
 	require.Equal(t, "Canceled", s.log.request(t)["code"])
 
-	s = startRPC(t, waits, config(func(c *api.Config) { c.RequestTimeout = 50 * time.Millisecond }))
+	s = startRPC(t, waits, config(func(c *api.Config) { c.RequestTimeout = 500 * time.Millisecond }))
 	_, err = infer(t, s, texts("a"))
-	requireStatus(t, err, codes.DeadlineExceeded, "at most --request-timeout, 50ms")
+	requireStatus(t, err, codes.DeadlineExceeded, "at most --request-timeout, 500ms")
 	// A client that opens a call and sends nothing does not extend it.
 	stream, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, "/inference.GRPCInferenceService/ModelInfer")
 	require.NoError(t, err)
