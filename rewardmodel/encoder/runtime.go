@@ -2,11 +2,29 @@ package encoder
 
 /*
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 void at_set_num_threads(int n);
 void at_manual_seed(int64_t seed);
 static void name_thread(void) { pthread_setname_np(pthread_self(), "libtorch"); }
+
+static void count(void *started) { atomic_fetch_add((_Atomic int *)started, 1); }
+
+// start_threads sets the number of threads of libtorch to n, or to as many as OpenMP starts, and returns it. oneDNN
+// divides a multiplication by the number that was requested: with fewer, parts of the result would remain undefined.
+static int start_threads(int n) {
+	void (*set_dynamic)(int) = (void (*)(int))dlsym(RTLD_DEFAULT, "omp_set_dynamic");
+	void (*parallel)(void (*)(void *), void *, unsigned, unsigned) =
+		(void (*)(void (*)(void *), void *, unsigned, unsigned))dlsym(RTLD_DEFAULT, "GOMP_parallel");
+	_Atomic int started = 0;
+	if (set_dynamic) set_dynamic(0); // with OMP_DYNAMIC the number would depend on the load of the machine
+	if (parallel) parallel(count, &started, (unsigned)n, 0);
+	if (started > 0 && started < n) n = started;
+	at_set_num_threads(n);
+	return n;
+}
 */
 import "C"
 
@@ -53,7 +71,8 @@ func (r *Runtime) Watch(w CallWatcher) { r.watch = w }
 
 // RuntimeOptions selects the device and the number of threads of libtorch.
 type RuntimeOptions struct {
-	// Threads is the number of CPU threads per operation; 0 uses GOMAXPROCS, which follows the container's limit.
+	// Threads is the number of CPU threads per operation; 0 uses GOMAXPROCS, which follows the container's limit. The
+	// runtime uses fewer if OpenMP starts fewer, because of OMP_THREAD_LIMIT.
 	Threads int
 	// PrecisionLimit is the maximum mean change of the violation of the built-in texts with Int8, above which Load fails;
 	// the maximum change of a single text is ten times as large. 0 uses DefaultPrecisionLimit.
@@ -93,7 +112,7 @@ func (r *Runtime) loop() {
 	runtime.LockOSThread() // permanently: the thread ends with the goroutine
 	defer close(r.done)
 	C.name_thread() // libtorch's own threads inherit the name, so that a profiler can attribute the model's time
-	C.at_set_num_threads(C.int(r.threads))
+	r.threads = int(C.start_threads(C.int(r.threads)))
 	for {
 		select {
 		case f := <-r.work:

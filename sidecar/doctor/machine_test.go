@@ -100,6 +100,8 @@ func TestThreads(t *testing.T) {
 		"a part of a CPU":        {threads{goMaxProcs: 2, affinity: 8, quota: 0.5}, outcome{Warning, []string{"0.5 CPUs", "--threads 1"}}},
 		"rounded quota":          {threads{goMaxProcs: 2, affinity: 8, quota: 1.5}, outcome{OK, nil}},
 		"quota above the CPUs":   {threads{goMaxProcs: 4, affinity: 4, quota: 16}, outcome{OK, []string{"on 4 CPUs"}}},
+		"OpenMP's limit":         {threads{goMaxProcs: 8, openMP: "2", affinity: 8}, outcome{Warning, []string{"OMP_THREAD_LIMIT=2 allows 2", "unset OMP_THREAD_LIMIT"}}},
+		"OpenMP's limit is more": {threads{goMaxProcs: 2, openMP: "64", affinity: 2}, outcome{OK, nil}},
 		"variable above a quota": {threads{goMaxProcs: 8, variable: "8", affinity: 8, quota: 2}, outcome{Warning, []string{"GOMAXPROCS", "unset GOMAXPROCS"}}},
 	} {
 		t.Run(name, func(t *testing.T) { tc.of(t, tc.findings()) })

@@ -37,6 +37,7 @@ func Service(cfg serve.Config) []Check {
 			l, err := readLimits(machine)
 			return append(threads{
 				setting: cfg.Model.Threads, goMaxProcs: runtime.GOMAXPROCS(0), variable: os.Getenv("GOMAXPROCS"),
+				openMP:   os.Getenv("OMP_THREAD_LIMIT"),
 				affinity: runtime.NumCPU(), quota: l.cpus,
 			}.findings(), unreadable("threads", err)...)
 		}},

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"math"
+	"strconv"
 )
 
 // threads are what the process may compute with.
@@ -10,6 +11,7 @@ type threads struct {
 	setting    int     // --threads; 0: goMaxProcs
 	goMaxProcs int     // what Go selected, or the variable GOMAXPROCS
 	variable   string  // the variable GOMAXPROCS
+	openMP     string  // the variable OMP_THREAD_LIMIT
 	affinity   int     // CPUs that the process may run on
 	quota      float64 // of its control group; 0: none
 }
@@ -33,6 +35,9 @@ func (t threads) findings() []Finding {
 			fix += "; unset GOMAXPROCS"
 		}
 		return []Finding{{"threads", Warning, detail, fix}}
+	}
+	if most, err := strconv.Atoi(t.openMP); err == nil && 0 < most && most < used {
+		return []Finding{{"threads", Warning, fmt.Sprintf("%s, of which OMP_THREAD_LIMIT=%d allows %d", detail, most, most), "unset OMP_THREAD_LIMIT"}}
 	}
 	return []Finding{{"threads", OK, detail, ""}}
 }
