@@ -26,7 +26,8 @@ import (
 // Stream carries the messages of one client.
 type Stream interface {
 	// Receive returns the next message, or io.EOF after the last. An error that wraps
-	// context.Canceled reports that the client left. It waits until Hangup.
+	// context.Canceled reports that the client left, whatever else it wraps: the text is
+	// not complete. It waits until Hangup.
 	Receive() (wire.LiveMessage, error)
 	// Start is called once the session is open, before the first Send.
 	Start() error
@@ -43,7 +44,7 @@ func Serve(ctx context.Context, sessions *live.Sessions, stream Stream, source s
 	x := exchange.From(ctx)
 	first, err := stream.Receive()
 	switch {
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF) && !errors.Is(err, context.Canceled):
 		return errNotOpened("the stream ends before")
 	case err != nil:
 		return err
@@ -121,6 +122,10 @@ func (c *conversation) receive() {
 	for {
 		m, err := c.stream.Receive()
 		switch {
+		case errors.Is(err, context.Canceled): // before io.EOF, which a lost connection may be
+			c.in.end(err)
+			c.cancel(err)
+			return
 		case errors.Is(err, io.EOF):
 			c.in.end(nil)
 			return
@@ -128,10 +133,6 @@ func (c *conversation) receive() {
 			closed = true
 			c.in.end(nil)
 			continue
-		case errors.Is(err, context.Canceled):
-			c.in.end(err)
-			c.cancel(err)
-			return
 		case err == nil && m.Open != nil:
 			err = failure.Invalid("open", "the session is open; send text, or close it")
 		}
