@@ -16,6 +16,7 @@ import (
 	"assay/api/internal/failure"
 	"assay/api/internal/quota"
 	"assay/internal/filewatch"
+	"assay/rewardmodel/feedback"
 )
 
 // Scope is a permission of a token.
@@ -31,10 +32,10 @@ const (
 // Names of callers without a token, of the owner of a private service, and of the
 // service itself. No token of a file may have them.
 const (
-	callerLocal = "loopback"  // a caller on the same machine
-	callerAny   = "anonymous" // any caller, with Config.Insecure
-	callerOwner = "owner"     // has the token of a private service
-	callerGate  = "gate"      // promoted or rejected a model
+	callerLocal = feedback.ByLoopback  // a caller on the same machine
+	callerAny   = feedback.ByAnonymous // any caller, with Config.Insecure
+	callerOwner = "owner"              // has the token of a private service
+	callerGate  = "gate"               // promoted or rejected a model
 )
 
 // Tokens are the callers of a token file, one per line:

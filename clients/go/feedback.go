@@ -125,14 +125,18 @@ func (c *Client) sendLabels(ctx context.Context, body []byte, first, n int) (Rec
 // FeedbackStats counts the responses with a label, which is the majority of their
 // raters.
 type FeedbackStats struct {
-	Bags              int       `json:"bags"`       // for training: neither held out nor disputed
-	Violations        int       `json:"violations"` // of these
-	HeldOut           int       `json:"held_out"`   // for evaluation only; 0 without the scope admin, where Bags includes them
-	HeldOutViolations int       `json:"held_out_violations"`
-	Disputed          int       `json:"disputed"` // excluded: the raters disagree
-	Raters            int       `json:"raters"`
-	Records           int       `json:"records"` // one per response and rater
-	New               NewLabels `json:"new"`
+	Bags              int `json:"bags"`       // for training: neither held out nor omitted
+	Violations        int `json:"violations"` // of these
+	HeldOut           int `json:"held_out"`   // for evaluation only; 0 without the scope admin, where Bags includes them
+	HeldOutViolations int `json:"held_out_violations"`
+	// OverShare are excluded because no sender may have more than --max-sender-share of
+	// a label; 0 without the scope admin, where Bags includes them.
+	OverShare           int       `json:"over_share"`
+	OverShareViolations int       `json:"over_share_violations"` // of these
+	Disputed            int       `json:"disputed"`              // excluded: the raters disagree
+	Raters              int       `json:"raters"`
+	Records             int       `json:"records"` // one per response and rater
+	New                 NewLabels `json:"new"`
 	// Aspects counts the labels of each aspect by name: those of a model with several,
 	// and others that labels name.
 	Aspects map[string]AspectStats `json:"aspects"`
@@ -141,13 +145,15 @@ type FeedbackStats struct {
 // AspectStats counts the responses with a label of one aspect; its fields are as in
 // FeedbackStats.
 type AspectStats struct {
-	Bags              int       `json:"bags"`
-	Violations        int       `json:"violations"`
-	HeldOut           int       `json:"held_out"`
-	HeldOutViolations int       `json:"held_out_violations"`
-	Disputed          int       `json:"disputed"`
-	New               NewLabels `json:"new"`
-	Unknown           bool      `json:"unknown"` // the model has no such aspect: its labels are not used
+	Bags                int       `json:"bags"`
+	Violations          int       `json:"violations"`
+	HeldOut             int       `json:"held_out"`
+	HeldOutViolations   int       `json:"held_out_violations"`
+	OverShare           int       `json:"over_share"`
+	OverShareViolations int       `json:"over_share_violations"`
+	Disputed            int       `json:"disputed"`
+	New                 NewLabels `json:"new"`
+	Unknown             bool      `json:"unknown"` // the model has no such aspect: its labels are not used
 }
 
 // NewLabels counts labels added or changed since the last training run.

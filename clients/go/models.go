@@ -61,6 +61,7 @@ type TrainingData struct {
 	New        int                   `json:"new"`        // of these, labeled or changed since the previous run
 	HeldOut    int                   `json:"held_out"`   // responses used by the gate
 	Disputed   int                   `json:"disputed"`   // excluded: the raters disagree
+	OverShare  int                   `json:"over_share"` // excluded: no sender may have more than --max-sender-share of a label
 	Raters     int                   `json:"raters"`
 	Digest     string                `json:"digest"`  // of the ids and labels used for training
 	Aspects    map[string]AspectData `json:"aspects"` // by name, of a model with several

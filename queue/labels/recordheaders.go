@@ -30,10 +30,11 @@ const (
 // Headers of records. They and the subject contain all that an index needs, so that
 // it is built without reading any text.
 const (
-	HeaderLabel = "Assay-Label"     // "compliant", "violation" or "withdrawn"
-	HeaderText  = "Assay-Text-Hash" // of the text of the response
-	HeaderTime  = "Assay-Time"      // when the rater set the label, in RFC 3339, if known
-	HeaderGroup = "Assay-Group"     // of responses that are held out together; absent: stored before there were groups
+	HeaderLabel  = "Assay-Label"     // "compliant", "violation" or "withdrawn"
+	HeaderText   = "Assay-Text-Hash" // of the text of the response
+	HeaderTime   = "Assay-Time"      // when the rater set the label, in RFC 3339, if known
+	HeaderGroup  = "Assay-Group"     // of responses that are held out together; absent: stored before there were groups
+	HeaderSender = "Assay-Sender"    // hash of who sent it; absent: without a token, or stored before senders were recorded here
 
 	// Aspects (rules) with a label, separated by commas. Earlier releases ignore
 	// them and read HeaderLabel, which is then the verdict on the whole response.
@@ -85,6 +86,9 @@ func setMark(header nats.Header, mark feedback.Mark) {
 	if mark.Group != (feedback.Hash{}) {
 		header.Set(HeaderGroup, mark.Group.String())
 	}
+	if mark.Sender != (feedback.Hash{}) {
+		header.Set(HeaderSender, mark.Sender.String())
+	}
 	if mark.Time != nil {
 		header.Set(HeaderTime, mark.Time.UTC().Format(time.RFC3339Nano))
 	}
@@ -106,6 +110,11 @@ func readMark(subject string, header nats.Header, sequence uint64) (mark feedbac
 	if group := header.Get(HeaderGroup); group != "" {
 		if mark.Group, err = feedback.ParseHash(group); err != nil {
 			return mark, fmt.Errorf("header %s: %w", HeaderGroup, err)
+		}
+	}
+	if sender := header.Get(HeaderSender); sender != "" {
+		if mark.Sender, err = feedback.ParseHash(sender); err != nil {
+			return mark, fmt.Errorf("header %s: %w", HeaderSender, err)
 		}
 	}
 	if mark.Labels, err = readLabels(header); err != nil {

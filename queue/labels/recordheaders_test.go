@@ -19,13 +19,13 @@ func TestHeadersKeepTheLabels(t *testing.T) {
 		verdict string
 		headers int
 	}{
-		"of the whole response": {feedback.Labels{Whole: bag.Violation}, "violation", 2},
-		"of aspects":            {feedback.Labels{Aspects: aspects}, "violation", 5},
-		"of both":               {feedback.Labels{Whole: bag.Compliant, Aspects: aspects}, "compliant", 4},
-		"of a compliant aspect": {feedback.Labels{Aspects: map[string]bag.Label{"x": bag.Compliant}}, "compliant", 4},
+		"of the whole response": {feedback.Labels{Whole: bag.Violation}, "violation", 3},
+		"of aspects":            {feedback.Labels{Aspects: aspects}, "violation", 6},
+		"of both":               {feedback.Labels{Whole: bag.Compliant, Aspects: aspects}, "compliant", 5},
+		"of a compliant aspect": {feedback.Labels{Aspects: map[string]bag.Label{"x": bag.Compliant}}, "compliant", 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mark := feedback.Mark{ID: feedback.HashOf("a"), Rater: feedback.HashOf("r"), Text: feedback.HashOf("t"), Labels: c.labels, Sequence: 3}
+			mark := feedback.Mark{ID: feedback.HashOf("a"), Rater: feedback.HashOf("r"), Text: feedback.HashOf("t"), Labels: c.labels, Sender: feedback.HashOf("token"), Sequence: 3}
 			header := nats.Header{}
 			setMark(header, mark)
 			require.Len(t, header, c.headers)
@@ -56,14 +56,14 @@ func TestHeadersKeepTheLabels(t *testing.T) {
 func FuzzReadMark(f *testing.F) {
 	id, rater, text := feedback.HashOf("a"), feedback.HashOf("r"), feedback.HashOf("t")
 	subject := recordSubject(id, rater)
-	f.Add(subject, "violation", text.String(), "2026-01-02T03:04:05.6+07:00", id.String(), "toxicity", "refusal,x", "aspects")
-	f.Add(subject, "withdrawn", text.String(), "", "", "", "", "")
-	f.Add(subject+".x", "compliant", "", "0000-01-01T00:00:00Z", "x", ",", "X", "y")
-	f.Add(subject, "violation", text.String(), "", "", "x", "x", "aspects")
-	f.Fuzz(func(t *testing.T, subject, label, text, at, group, violated, complied, scope string) {
+	f.Add(subject, "violation", text.String(), "2026-01-02T03:04:05.6+07:00", id.String(), rater.String(), "toxicity", "refusal,x", "aspects")
+	f.Add(subject, "withdrawn", text.String(), "", "", "", "", "", "")
+	f.Add(subject+".x", "compliant", "", "0000-01-01T00:00:00Z", "x", "", ",", "X", "y")
+	f.Add(subject, "violation", text.String(), "", "", "y", "x", "x", "aspects")
+	f.Fuzz(func(t *testing.T, subject, label, text, at, group, sender, violated, complied, scope string) {
 		header := nats.Header{}
 		for name, value := range map[string]string{
-			HeaderLabel: label, HeaderText: text, HeaderTime: at, HeaderGroup: group, HeaderViolated: violated, HeaderComplied: complied, HeaderScope: scope,
+			HeaderLabel: label, HeaderText: text, HeaderTime: at, HeaderGroup: group, HeaderSender: sender, HeaderViolated: violated, HeaderComplied: complied, HeaderScope: scope,
 		} {
 			if value != "" {
 				header.Set(name, value)

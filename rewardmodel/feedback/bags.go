@@ -17,6 +17,7 @@ type Bag struct {
 	Disputed  bool   // every vote is tied: not trained on
 	Unlabeled bool   // no label is of an aspect of the model: not trained on
 	Raters    int    // whose labels count
+	Sender    Hash   // of the label that decided; zero: without a token, or Disputed, or Unlabeled
 	// Labels are the labels of the majority. Those who judged the whole response as
 	// compliant also vote on each aspect that others named, if they are the
 	// majority. A tied vote gives no label, and a tied aspect also removes the
@@ -56,10 +57,11 @@ type resolver struct {
 	split   *splitter
 	aspects []string            // of the model
 	labels  map[labelSet]Labels // those that occurred
+	counted []record            // of the response
 }
 
 func newResolver(split Split, aspects []string) *resolver {
-	return &resolver{newSplitter(split), aspects, map[labelSet]Labels{}}
+	return &resolver{split: newSplitter(split), aspects: aspects, labels: map[labelSet]Labels{}}
 }
 
 // labelsOf returns the labels of a record. Equal ones are the same map.
@@ -78,11 +80,13 @@ func (x *Index) resolve(id Hash, first record, others *raters, how *resolver) Ba
 	b := Bag{ID: id, HeldOut: how.split.heldOut(id, now.group)}
 	var whole vote
 	var named []Labels // nil unless an aspect is named
+	how.counted = how.counted[:0]
 	count := func(r record) {
 		if r.text != now.text || r.withdrawn() {
 			return
 		}
 		b.Raters++
+		how.counted = append(how.counted, r)
 		b.Sequence = max(b.Sequence, r.sequence)
 		labels := x.labelsOf(r, how)
 		whole.add(labels.Whole)
@@ -102,6 +106,9 @@ func (x *Index) resolve(id Hash, first record, others *raters, how *resolver) Ba
 		b.voteOnAspects(named, whole, how.aspects)
 	}
 	b.decide(how.aspects, whole.tied())
+	if !b.Disputed && !b.Unlabeled {
+		b.Sender = x.decisive(b, how.counted, how)
+	}
 	return b
 }
 

@@ -2,6 +2,7 @@ package feedback_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"runtime"
 	"testing"
 
@@ -89,5 +90,45 @@ func BenchmarkDecode(b *testing.B) {
 		if _, err := feedback.Decode(body, feedback.Limits{}); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkMaxSenderShare chooses the bags of a training run among 100,000 labels, and
+// counts them for the status, without a limit on the senders and with one that omits
+// most: 95 % of the labels are of one of 20 senders.
+func BenchmarkMaxSenderShare(b *testing.B) {
+	const labels = 100_000
+	x := feedback.NewIndex()
+	for i := range uint64(labels) {
+		var id [8]byte
+		binary.BigEndian.PutUint64(id[:], i)
+		sender := uint64(0)
+		if i%20 == 0 {
+			sender = 1 + i/20%19
+		}
+		m := mark(string(id[:]), "", i%3 == 0, 1, i+1)
+		binary.BigEndian.PutUint64(m.Sender[:], sender+1)
+		x.Apply(m)
+	}
+	for _, share := range []float64{1, 0.1} {
+		split := feedback.Split{Share: 0.2, MaxSenderShare: share}
+		b.Run(fmt.Sprintf("Choose/share=%v", share), func(b *testing.B) {
+			kept := 0
+			for b.Loop() {
+				var train []feedback.Bag
+				for bag := range x.Bags(split) {
+					if !bag.HeldOut {
+						train = append(train, bag)
+					}
+				}
+				kept = len(feedback.LimitSenders(train, share, labels))
+			}
+			b.ReportMetric(float64(kept), "kept")
+		})
+		b.Run(fmt.Sprintf("Stats/share=%v", share), func(b *testing.B) {
+			for b.Loop() {
+				x.Stats(split, 0)
+			}
+		})
 	}
 }

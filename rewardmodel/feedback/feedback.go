@@ -103,6 +103,7 @@ type Mark struct {
 	Labels   Labels     // none: the rater has withdrawn them
 	Text     Hash       // of the text
 	Group    Hash       // of responses that are held out together; zero: none was recorded
+	Sender   Hash       // who sent it; zero: without a token, or none was recorded
 	Time     *time.Time // the rater's
 	Sequence uint64     // of the record in its stream
 }

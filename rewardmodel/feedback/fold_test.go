@@ -49,6 +49,9 @@ func stream(rng *rand.Rand) []step {
 				m.Labels.Whole = ""
 			}
 		}
+		if rng.IntN(4) > 0 {
+			m.Sender = feedback.HashOf(strconv.Itoa(rng.IntN(3)))
+		}
 		if rng.IntN(6) == 0 {
 			m.Labels = feedback.Labels{} // withdrawn
 		}
@@ -161,6 +164,26 @@ func (o oracle) vote(b *feedback.Bag, marks []feedback.Mark, aspects []string) {
 		judged = judged || b.Labels.For(aspect, len(aspects)) != ""
 	}
 	b.Disputed, b.Unlabeled = !judged && disputed, !judged && !disputed
+	if judged {
+		b.Sender = decider(b.Labels, marks, aspects)
+	}
+}
+
+// decider returns the sender of the label of marks, the latest first, that decided the labels of a model with the given
+// aspects.
+func decider(labels feedback.Labels, marks []feedback.Mark, aspects []string) (sender feedback.Hash) {
+	want, _ := labels.Of(aspects)
+	equal := 0
+	for _, m := range slices.Backward(marks) {
+		if of, _ := m.Labels.Of(aspects); of.Whole != want.Whole || !maps.Equal(of.Aspects, want.Aspects) {
+			continue
+		}
+		sender = m.Sender
+		if equal++; 2*equal > len(marks) {
+			break
+		}
+	}
+	return sender
 }
 
 // The index does not depend on the order of a stream or on repetitions: majority

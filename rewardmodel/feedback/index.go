@@ -63,6 +63,7 @@ const maxPlaced = 1 << 16
 type record struct {
 	rater, text Hash
 	group       Hash // zero: none was recorded
+	sender      Hash // zero: without a token
 	sequence    uint64
 	seconds     int64 // of the rater's time, since 1970
 	nanos       uint32
@@ -77,7 +78,7 @@ func NewIndex() *Index {
 }
 
 func (x *Index) newRecord(m Mark) record {
-	r := record{rater: m.Rater, text: m.Text, group: m.Group, sequence: m.Sequence, labels: x.names.put(m.Labels)}
+	r := record{rater: m.Rater, text: m.Text, group: m.Group, sender: m.Sender, sequence: m.Sequence, labels: x.names.put(m.Labels)}
 	if m.Time != nil {
 		r.timed, r.seconds, r.nanos = true, m.Time.Unix(), uint32(m.Time.Nanosecond())
 	}

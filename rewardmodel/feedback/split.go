@@ -16,6 +16,9 @@ type Split struct {
 	// Salt makes membership unpredictable to senders of labels. It is
 	// secret, and the same in every process that shares a store.
 	Salt []byte
+	// MaxSenderShare in (0,1] is the maximum share of one sender in the responses of a
+	// side with the same labels, see LimitSenders; 0: 1.
+	MaxSenderShare float64
 }
 
 // HeldOut reports whether a response is never trained on. All responses of a

@@ -8,19 +8,23 @@ import (
 	"assay/rewardmodel/bag"
 )
 
-// Stats counts the labeled responses. Each is in one of Bags, HeldOut and Disputed,
-// unless its labels are only of aspects that the model does not have. A response that
+// Stats counts the labeled responses. Each is in one of Bags, HeldOut, OverShare and
+// Disputed, unless its labels are only of aspects that the model does not have. A response that
 // violates any aspect of the model is a violation, unless a label of the whole
 // response says otherwise.
 type Stats struct {
-	Bags              int       `json:"bags"`                // to train on
-	Violations        int       `json:"violations"`          // of these
-	HeldOut           int       `json:"held_out"`            // for the gate
-	HeldOutViolations int       `json:"held_out_violations"` // of these
-	Disputed          int       `json:"disputed"`            // omitted: the raters disagree
-	Raters            int       `json:"raters"`              // with a label in force
-	Records           int       `json:"records"`             // labels in force
-	New               NewCounts `json:"new"`
+	Bags              int `json:"bags"`                // to train on
+	Violations        int `json:"violations"`          // of these
+	HeldOut           int `json:"held_out"`            // for the gate
+	HeldOutViolations int `json:"held_out_violations"` // of these
+	Disputed          int `json:"disputed"`            // omitted: the raters disagree
+	// OverShare are omitted because their sender has too large a share of the label; see
+	// Split.MaxSenderShare.
+	OverShare           int       `json:"over_share,omitzero"`
+	OverShareViolations int       `json:"over_share_violations,omitzero"` // of these
+	Raters              int       `json:"raters"`                         // with a label in force
+	Records             int       `json:"records"`                        // labels in force
+	New                 NewCounts `json:"new"`
 	// Aspects counts the labels of each aspect: those of a model with several, and
 	// those that labels name. Of other aspects than the model's it has the most
 	// frequent ones, at most MaxOtherAspects. nil: the model has one aspect, and no
@@ -38,12 +42,14 @@ type NewCounts struct {
 // AspectStats counts the responses that have a label of one aspect; the fields are as
 // in Stats.
 type AspectStats struct {
-	Bags              int       `json:"bags"`
-	Violations        int       `json:"violations"`
-	HeldOut           int       `json:"held_out"`
-	HeldOutViolations int       `json:"held_out_violations"`
-	Disputed          int       `json:"disputed"`
-	New               NewCounts `json:"new"`
+	Bags                int       `json:"bags"`
+	Violations          int       `json:"violations"`
+	HeldOut             int       `json:"held_out"`
+	HeldOutViolations   int       `json:"held_out_violations"`
+	Disputed            int       `json:"disputed"`
+	New                 NewCounts `json:"new"`
+	OverShare           int       `json:"over_share,omitzero"`
+	OverShareViolations int       `json:"over_share_violations,omitzero"`
 	// Unknown reports that the model has no such aspect: its labels are not used.
 	Unknown bool `json:"unknown,omitzero"`
 }
@@ -65,6 +71,7 @@ func (x *Index) Stats(split Split, since uint64, aspects ...string) Stats {
 	for _, aspect := range aspects {
 		byAspect[aspect] = &AspectStats{}
 	}
+	limited, shares := split.MaxSenderShare > 0 && split.MaxSenderShare < 1, pools{}
 	raters, records, named := map[Hash]struct{}{}, 0, len(aspects) > 1
 	for id, first := range x.first {
 		others := x.others[id]
@@ -81,12 +88,24 @@ func (x *Index) Stats(split Split, since uint64, aspects ...string) Stats {
 		b := x.resolve(id, first, others, resolver)
 		if !b.Unlabeled {
 			all.add(b, label(b.Violation, b.Disputed), since)
+			if limited && !b.Disputed {
+				shares.of(b, aspects).count(b, since)
+			}
 		}
 		named = named || b.Labels.Aspects != nil
 		countAspects(byAspect, b, aspects, since)
 	}
+	for _, p := range shares {
+		bags, fresh := p.omitted(split.MaxSenderShare)
+		all.omit(label(p.first.Violation, false), p.first.HeldOut, bags, fresh)
+		for _, aspect := range aspects {
+			if l := p.first.Labels.For(aspect, len(aspects)); l != "" {
+				byAspect[aspect].omit(l, p.first.HeldOut, bags, fresh)
+			}
+		}
+	}
 	s := Stats{Bags: all.Bags, Violations: all.Violations, HeldOut: all.HeldOut, HeldOutViolations: all.HeldOutViolations,
-		Disputed: all.Disputed, Raters: len(raters), Records: records, New: all.New}
+		OverShare: all.OverShare, OverShareViolations: all.OverShareViolations, Disputed: all.Disputed, Raters: len(raters), Records: records, New: all.New}
 	if named {
 		s.Aspects = mostFrequent(byAspect, aspects)
 	}

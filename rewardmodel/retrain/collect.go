@@ -68,6 +68,7 @@ func (t *trainingRun) collect(ctx context.Context) (*job, error) {
 			return nil, err
 		}
 	}
+	t.cfg.Metrics.collected(j.Data.OverShare)
 	return &j, t.lease.update(ctx, func(s *Status) { s.Bags, s.HeldOut = j.Data.Bags, j.Data.HeldOut })
 }
 
@@ -106,7 +107,7 @@ func (t *trainingRun) choose(ctx context.Context, s Status, j *job) (selection, 
 		probe: map[feedback.Hash]bool{}, at: map[feedback.Hash]uint64{}}
 	now := map[feedback.Hash]feedback.Labels{}
 	known := map[feedback.Hash]bool{}
-	var bags, held []feedback.Bag
+	var bags, held, added []feedback.Bag
 	for b := range t.Labels.Index().Bags(split, aspects...) {
 		before, wasHeldOut := frozen[b.ID] // also when the share has become smaller
 		known[b.ID] = true
@@ -115,9 +116,14 @@ func (t *trainingRun) choose(ctx context.Context, s Status, j *job) (selection, 
 		}
 		settled := !b.Disputed && !b.Unlabeled && b.Sequence <= s.Through
 		switch {
-		case (b.HeldOut || wasHeldOut) && settled:
+		case settled && wasHeldOut && b.Labels.EqualFor(before, aspects):
 			now[b.ID] = labelsOf(b, aspects)
 			held = append(held, b)
+		case settled && (b.HeldOut || wasHeldOut):
+			added = append(added, b)
+			if wasHeldOut {
+				now[b.ID] = before // unless its new label is within the share
+			}
 		case wasHeldOut:
 			now[b.ID] = before
 		case b.Disputed:
@@ -126,6 +132,12 @@ func (t *trainingRun) choose(ctx context.Context, s Status, j *job) (selection, 
 			bags = append(bags, b)
 		}
 	}
+	within := feedback.LimitSenders(added, split.MaxSenderShare, len(added), aspects...)
+	for _, b := range within {
+		now[b.ID] = labelsOf(b, aspects)
+	}
+	held = append(held, within...)
+	slices.SortFunc(held, func(a, b feedback.Bag) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	sel.holdout = now
 	if len(frozen) > 0 && !s.Refreeze {
 		sel.holdout = map[feedback.Hash]feedback.Labels{}
@@ -145,7 +157,9 @@ func (t *trainingRun) choose(ctx context.Context, s Status, j *job) (selection, 
 		}
 		return cmp.Compare(order(a), order(b))
 	})
-	for _, b := range bags[:min(len(bags), t.cfg.MaxBags)] {
+	trained := feedback.LimitSenders(bags, split.MaxSenderShare, t.cfg.MaxBags, aspects...)
+	j.Data.OverShare = len(added) - len(within) + min(len(bags), t.cfg.MaxBags) - len(trained)
+	for _, b := range trained {
 		sel.train[b.ID] = labelsOf(b, aspects)
 		j.Data.New += newness(b, since)
 		if b.Violation {

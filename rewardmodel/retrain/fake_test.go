@@ -66,6 +66,11 @@ func (f *fleet) say(id, rater string, violation bool) {
 
 // judge adds the labels of a rater.
 func (f *fleet) judge(id, rater string, labels feedback.Labels) {
+	f.send("ann", id, rater, labels)
+}
+
+// send adds the labels of a rater that a token sent.
+func (f *fleet) send(token, id, rater string, labels feedback.Labels) {
 	b := bag.Bag{ID: id, Rater: rater, Label: labels.Whole, Labels: labels.Aspects, Response: "Text of " + id + "."}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,7 +78,7 @@ func (f *fleet) judge(id, rater string, labels feedback.Labels) {
 	f.records = slices.DeleteFunc(f.records, func(r feedback.Stored) bool {
 		return r.Record.Bag.ID == id && r.Record.Bag.Rater == rater
 	})
-	r := feedback.Record{Bag: b, Received: time.Now()}
+	r := feedback.Record{Bag: b, Received: time.Now(), By: token}
 	f.records = append(f.records, feedback.Stored{Sequence: seq, Record: r})
 	f.index.Apply(r.Mark(seq))
 }

@@ -315,7 +315,7 @@ func (l *Loop) split(ctx context.Context) (feedback.Split, error) {
 		}
 		l.salt.value = value
 	}
-	return feedback.Split{Share: l.policy.HoldoutShare, Salt: l.salt.value}, nil
+	return feedback.Split{Share: l.policy.HoldoutShare, Salt: l.salt.value, MaxSenderShare: l.policy.MaxSenderShare}, nil
 }
 
 func (l *Loop) stats(split feedback.Split, since uint64, aspects []string) feedback.Stats {

@@ -15,6 +15,7 @@ type Metrics struct {
 	gate       *prometheus.CounterVec   // by decision
 	promotions *prometheus.CounterVec   // by who decided
 	rollbacks  prometheus.Counter
+	overShare  prometheus.Gauge
 }
 
 // The values of labels.
@@ -40,6 +41,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help: "Versions that this process made current, by what decided it: gate or operator."}, []string{"by"}),
 		rollbacks: f.NewCounter(prometheus.CounterOpts{Name: "assay_model_rollbacks_total",
 			Help: "Rollbacks to an earlier version that operators requested of this process."}),
+		overShare: f.NewGauge(prometheus.GaugeOpts{Name: "assay_training_over_share",
+			Help: "Responses that the last training run of this process omitted because of --max-sender-share."}),
 	}
 	for _, by := range []string{byGate, byOperator} {
 		m.promotions.WithLabelValues(by) // an increase of a series that does not exist yet shows in no query
@@ -75,6 +78,13 @@ func (m *Metrics) phase(now Phase) {
 			value = 1
 		}
 		m.phases.WithLabelValues(string(p)).Set(value)
+	}
+}
+
+// collected reports how many responses a training run omitted because of their sender.
+func (m *Metrics) collected(overShare int) {
+	if m != nil {
+		m.overShare.Set(float64(overShare))
 	}
 }
 

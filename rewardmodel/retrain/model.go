@@ -89,8 +89,11 @@ type Data struct {
 	New        int     `json:"new"`        // of these, labeled or changed since the previous training run
 	HeldOut    int     `json:"held_out"`   // bags that the gate used
 	Disputed   int     `json:"disputed"`   // omitted: the raters disagree
-	Raters     int     `json:"raters"`
-	Digest     string  `json:"digest"` // of the IDs and labels of the training bags
+	// OverShare are omitted from the training and held-out responses because no sender
+	// may have more than Policy.MaxSenderShare of a label.
+	OverShare int    `json:"over_share,omitzero"`
+	Raters    int    `json:"raters"`
+	Digest    string `json:"digest"` // of the IDs and labels of the training bags
 	// Aspects counts the labels of each aspect of a model with several.
 	Aspects  map[string]AspectData `json:"aspects,omitzero"`
 	Settings map[string]any        `json:"settings,omitzero"`

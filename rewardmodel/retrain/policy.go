@@ -44,6 +44,10 @@ type Policy struct {
 	// MinHeldOut is the minimum of them for each label that the gate needs.
 	HoldoutShare float64
 	MinHeldOut   int
+	// MaxSenderShare in (0,1] is the maximum share of one sender in the responses of
+	// either label that a model is trained on, and in those that a promotion adds to the
+	// hold-out; 1: off. Further responses of the sender are omitted.
+	MaxSenderShare float64
 }
 
 // DefaultPolicy returns the default settings of the service.
@@ -51,7 +55,7 @@ func DefaultPolicy() Policy {
 	return Policy{
 		Auto: true, MinBags: 200, MinEach: 20, Cooldown: 10 * time.Minute,
 		Drift: 0.2, DriftMin: 500, Disagreement: 0.3, DisagreementMin: 100,
-		HoldoutShare: 0.2, MinHeldOut: gate.MinBags,
+		HoldoutShare: 0.2, MinHeldOut: gate.MinBags, MaxSenderShare: 1,
 	}
 }
 
@@ -92,6 +96,8 @@ func (p Policy) Validate() error {
 		return outOfRange("HoldoutShare", p.HoldoutShare, "use a share in (0,0.5]")
 	case p.MinHeldOut < 1:
 		return outOfRange("MinHeldOut", p.MinHeldOut, "use at least 1: without held-out bags nothing shows that a candidate is no worse")
+	case !(p.MaxSenderShare > 0 && p.MaxSenderShare <= 1):
+		return outOfRange("MaxSenderShare", p.MaxSenderShare, "use a share in (0,1]; 1: off")
 	}
 	return nil
 }
@@ -254,7 +260,8 @@ func (p Policy) disagrees(d Disagreement) bool {
 func (p Policy) missing(s Situation) string {
 	if len(s.Aspects) <= 1 {
 		return p.missingOf(feedback.AspectStats{Bags: s.Stats.Bags, Violations: s.Stats.Violations,
-			HeldOut: s.Stats.HeldOut, HeldOutViolations: s.Stats.HeldOutViolations})
+			HeldOut: s.Stats.HeldOut, HeldOutViolations: s.Stats.HeldOutViolations,
+			OverShare: s.Stats.OverShare})
 	}
 	var missing []string
 	for _, aspect := range s.Aspects {
@@ -272,14 +279,23 @@ func (p Policy) missingOf(st feedback.AspectStats) string {
 	violations := st.Violations
 	compliant := st.Bags - violations
 	if violations < p.MinEach || compliant < p.MinEach {
-		return fmt.Sprintf("%d violating and %d compliant bags to train on; %d of each are needed", violations, compliant, p.MinEach)
+		return fmt.Sprintf("%d violating and %d compliant bags to train on; %d of each are needed", violations, compliant, p.MinEach) + p.overShare(st.OverShare)
 	}
 	violations = st.HeldOutViolations
 	compliant = st.HeldOut - violations
 	if violations < p.MinHeldOut || compliant < p.MinHeldOut {
-		return p.missingHeldOut(violations, compliant)
+		return p.missingHeldOut(violations, compliant) + p.overShare(st.OverShare)
 	}
 	return ""
+}
+
+// overShare describes the responses that are omitted because of their sender; "": none.
+func (p Policy) overShare(omitted int) string {
+	if omitted == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d responses are omitted, because no sender may have more than %.3g of either label: "+
+		"send labels with at least %.0f tokens of different names", omitted, p.MaxSenderShare, math.Ceil(1/p.MaxSenderShare))
 }
 
 // missingHeldOut describes the held-out responses that the gate lacks, and about how
@@ -320,11 +336,12 @@ func (p Policy) enoughNew(s Situation) bool {
 func (p Policy) missingNew(s Situation) string {
 	fresh := s.Stats.New
 	if p.MinBags == 0 {
-		return fmt.Sprintf("%d new bags; their number does not start a training run; waiting for another trigger", fresh.Bags)
+		return fmt.Sprintf("%d new bags; their number does not start a training run; waiting for another trigger", fresh.Bags) +
+			p.overShare(s.Stats.OverShare)
 	}
 	if len(s.Aspects) <= 1 {
 		return fmt.Sprintf("%d of %d new bags (%d violating, %d compliant; at least %d of each)", fresh.Bags, p.MinBags,
-			fresh.Violations, fresh.Bags-fresh.Violations, p.MinEach)
+			fresh.Violations, fresh.Bags-fresh.Violations, p.MinEach) + p.overShare(s.Stats.OverShare)
 	}
 	var each []string
 	for _, aspect := range s.Aspects {
@@ -335,7 +352,8 @@ func (p Policy) missingNew(s Situation) string {
 		}
 		each = append(each, text)
 	}
-	return fmt.Sprintf("%d of %d new bags (%s; at least %d of each in one aspect)", fresh.Bags, p.MinBags, strings.Join(each, "; "), p.MinEach)
+	return fmt.Sprintf("%d of %d new bags (%s; at least %d of each in one aspect)", fresh.Bags, p.MinBags, strings.Join(each, "; "), p.MinEach) +
+		p.overShare(s.Stats.OverShare)
 }
 
 // maxCooldown bounds the doubling of the cool-down. firstRetry is the minimum

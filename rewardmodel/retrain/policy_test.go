@@ -19,6 +19,11 @@ func stats(bags, heldOut, newBags, newViolations int) feedback.Stats {
 	return st
 }
 
+func over(s feedback.Stats, omitted int) feedback.Stats {
+	s.OverShare = omitted
+	return s
+}
+
 func ended(result Result, ago time.Duration, failures int) Status {
 	return Status{Phase: PhaseIdle, Last: &Outcome{ID: "t1", Version: "v2", Result: result, Finished: noon.Add(-ago), Failures: failures}}
 }
@@ -42,6 +47,11 @@ func TestPolicyDecides(t *testing.T) {
 		{"too few new compliant bags", nil, Situation{Stats: stats(400, 40, 300, 281)}, TriggerNone, "19 compliant", time.Time{}},
 		{"one label alone", nil, Situation{Stats: feedback.Stats{Bags: 500}}, TriggerNone, "0 violating and 500 compliant bags", time.Time{}},
 		{"nothing held out", nil, Situation{Stats: stats(400, 39, 300, 100)}, TriggerNone, "waiting for held-out responses: 19 of 20 violations (about 5 more labels of that kind); a share of 0.2", time.Time{}},
+		{"too few senders", func(p *Policy) { p.MaxSenderShare = 0.4 }, Situation{Stats: feedback.Stats{OverShare: 900}, Status: Status{Requested: ask}},
+			TriggerNone, "0 violating and 0 compliant bags to train on; 20 of each are needed; 900 responses are omitted, because no sender may have more than 0.4 of either label: " +
+				"send labels with at least 3 tokens of different names", time.Time{}},
+		{"a flood is not new", func(p *Policy) { p.MaxSenderShare = 0.5 }, Situation{Stats: over(stats(400, 40, 100, 50), 900)},
+			TriggerNone, "100 of 200 new bags (50 violating, 50 compliant; at least 20 of each); 900 responses are omitted", time.Time{}},
 		{"off", func(p *Policy) { p.Auto = false }, Situation{Stats: stats(400, 40, 300, 100), Drift: drifted, Disagreement: wrong},
 			TriggerNone, "automatic training is off", time.Time{}},
 		{"no number of bags", func(p *Policy) { p.MinBags = 0 }, Situation{Stats: stats(400, 40, 300, 100)}, TriggerNone, "their number does not start a training run", time.Time{}},
@@ -134,19 +144,20 @@ func TestPolicyDecides(t *testing.T) {
 func TestPolicyNamesTheBadSetting(t *testing.T) {
 	require.NoError(t, DefaultPolicy().Validate())
 	for message, change := range map[string]func(*Policy){
-		"MinBags is -1":               func(p *Policy) { p.MinBags = -1 },
-		"MinBags is 39":               func(p *Policy) { p.MinBags = 39 },
-		"MinEach is 0":                func(p *Policy) { p.MinEach = 0 },
-		"Cooldown is -1s":             func(p *Policy) { p.Cooldown = -time.Second },
-		"Drift is 1":                  func(p *Policy) { p.Drift = 1 },
-		"DriftMin is 9":               func(p *Policy) { p.DriftMin = 9 },
-		"DriftMin is 1001":            func(p *Policy) { p.DriftMin = 1001 },
-		"Disagreement is 1":           func(p *Policy) { p.Disagreement = 1 },
-		"DisagreementMin is 0":        func(p *Policy) { p.DisagreementMin = 0 },
-		"Every is -1ns":               func(p *Policy) { p.Every = -1 },
-		"HoldoutShare is 0.6":         func(p *Policy) { p.HoldoutShare = 0.6 },
-		"HoldoutShare is 0":           func(p *Policy) { p.HoldoutShare = 0 },
-		"MinHeldOut is 0; use at lea": func(p *Policy) { p.MinHeldOut = 0 },
+		"MinBags is -1":                             func(p *Policy) { p.MinBags = -1 },
+		"MinBags is 39":                             func(p *Policy) { p.MinBags = 39 },
+		"MinEach is 0":                              func(p *Policy) { p.MinEach = 0 },
+		"Cooldown is -1s":                           func(p *Policy) { p.Cooldown = -time.Second },
+		"Drift is 1":                                func(p *Policy) { p.Drift = 1 },
+		"DriftMin is 9":                             func(p *Policy) { p.DriftMin = 9 },
+		"DriftMin is 1001":                          func(p *Policy) { p.DriftMin = 1001 },
+		"Disagreement is 1":                         func(p *Policy) { p.Disagreement = 1 },
+		"DisagreementMin is 0":                      func(p *Policy) { p.DisagreementMin = 0 },
+		"Every is -1ns":                             func(p *Policy) { p.Every = -1 },
+		"HoldoutShare is 0.6":                       func(p *Policy) { p.HoldoutShare = 0.6 },
+		"HoldoutShare is 0":                         func(p *Policy) { p.HoldoutShare = 0 },
+		"MinHeldOut is 0; use at lea":               func(p *Policy) { p.MinHeldOut = 0 },
+		"MaxSenderShare is 0; use a share in (0,1]": func(p *Policy) { p.MaxSenderShare = 0 },
 	} {
 		p := DefaultPolicy()
 		change(&p)

@@ -35,7 +35,7 @@ func Defaults() kong.Vars {
 		"train_cooldown": policy.Cooldown, "train_every": policy.Every,
 		"train_drift": policy.Drift, "train_drift_min": policy.DriftMin,
 		"train_disagreement": policy.Disagreement, "train_disagreement_min": policy.DisagreementMin,
-		"holdout_share": policy.HoldoutShare, "holdout_min": policy.MinHeldOut,
+		"holdout_share": policy.HoldoutShare, "holdout_min": policy.MinHeldOut, "max_sender_share": policy.MaxSenderShare,
 		"train_from": training.From, "train_max_bags": training.MaxBags, "train_timeout": training.Timeout,
 		"train_threshold": training.Threshold, "train_false_alarms": training.FalseAlarms,
 		"models_keep": training.ModelsKeep,

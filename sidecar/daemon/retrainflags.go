@@ -26,6 +26,8 @@ type RetrainFlags struct {
 	HoldoutShare         float64       `default:"${holdout_share}" help:"Share of the labeled responses in the hold-out, which evaluates candidates and is never trained on; responses to the same prompt stay together."`
 	HoldoutMin           int           `default:"${holdout_min}" help:"Minimum held-out responses per label to train or promote; of a model with several aspects, in at least one of them. With fewer than ${default}, the gate can promote worse models."`
 
+	MaxSenderShare float64 `default:"${max_sender_share}" help:"Maximum share of one sender (the name of a token) in the responses of either label that a training run uses or a promotion adds to the hold-out; further ones are omitted. 1: no limit."`
+
 	TrainFrom        string        `default:"${train_from}" enum:"base,current" help:"Model to fine-tune (${enum}): base, always --model; current, the model that serves."`
 	TrainMaxBags     int           `default:"${train_max_bags}" help:"Maximum labeled responses per training run, newest first."`
 	TrainEpochs      int           `default:"0" help:"Number of epochs; 0: 3, or 5 for up to 300 responses and a base model without a classification head."`
@@ -52,7 +54,7 @@ func (f RetrainFlags) Config() fleet.Config {
 		Policy: retrain.Policy{
 			Auto: f.TrainAuto, MinBags: f.TrainMinBags, MinEach: f.TrainMinEach, Cooldown: f.TrainCooldown, Every: f.TrainEvery,
 			Drift: f.TrainDrift, DriftMin: f.TrainDriftMin, Disagreement: f.TrainDisagreement, DisagreementMin: f.TrainDisagreementMin,
-			HoldoutShare: f.HoldoutShare, MinHeldOut: f.HoldoutMin,
+			HoldoutShare: f.HoldoutShare, MinHeldOut: f.HoldoutMin, MaxSenderShare: f.MaxSenderShare,
 		},
 		From: f.TrainFrom, MaxBags: f.TrainMaxBags, Epochs: f.TrainEpochs, LearningRate: f.TrainLR,
 		Threshold: f.TrainThreshold, FalseAlarms: f.TrainFalseAlarms, Threads: f.TrainThreads,
@@ -99,6 +101,7 @@ func nameFlag(err error) error {
 		"Drift": "--train-drift", "DriftMin": "--train-drift-min",
 		"Disagreement": "--train-disagreement", "DisagreementMin": "--train-disagreement-min",
 		"HoldoutShare": "--holdout-share", "MinHeldOut": "--holdout-min",
+		"MaxSenderShare": "--max-sender-share",
 	}[setting.Field]
 	return fmt.Errorf("%s %s", flag, strings.ReplaceAll(setting.Problem, "MinEach", "--train-min-each"))
 }

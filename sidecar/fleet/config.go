@@ -69,5 +69,6 @@ func (c Config) threads() int {
 
 // settings are the training settings in the record of a model.
 func (c Config) settings() map[string]any {
-	return map[string]any{"from": c.From, "epochs": c.Epochs, "lr": c.LearningRate, "threshold": c.Threshold, "holdout_share": c.Policy.HoldoutShare}
+	return map[string]any{"from": c.From, "epochs": c.Epochs, "lr": c.LearningRate, "threshold": c.Threshold, "holdout_share": c.Policy.HoldoutShare,
+		"max_sender_share": c.Policy.MaxSenderShare}
 }

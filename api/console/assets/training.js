@@ -164,6 +164,7 @@ function labels(status, page) {
     ['New since the last run', page.may('admin') ? `${count(f.new.bags)}, of which ${count(f.new.violations)} are violations` : undefined],
     ['Held out for the gate', page.may('admin') ? `${count(f.held_out)}, of which ${count(f.held_out_violations)} are violations` : undefined],
     ['Omitted, since raters disagree', count(f.disputed)],
+    ['Omitted, since a sender has too large a share', f.over_share ? count(f.over_share) : undefined],
     ['Raters', count(f.raters)],
   ]), !page.may('admin') && el('p', { class: 'hint' }, 'Only the scope admin sees how many are held out.'));
 }
