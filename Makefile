@@ -16,12 +16,13 @@ RECIPE := --max-length 128 --embeddings touched --fold 0.03 --no-calibrate
 # Validation responses that resemble an assistant's, on which its threshold is fitted.
 ASSISTANT := $(foreach set,harmless documents responses gptfuzz jailbreakbench,$(WORK)/validation-$(set).jsonl)
 
-# Packages tested without the race detector. It cannot see into libtorch, and
-# would compile its wrappers a second time. The segmenter starts no goroutine, and
-# its search for costly texts takes four times as long with it; packages that call
-# the segmenter concurrently compile it with the detector.
-unraced = go list -f '{{.ImportPath}} {{join .Deps " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... \
-	| awk '{ for (i = 2; i <= NF; i++) if ($$i ~ /sugarme\/gotch$$|rewardmodel\/encoder$$/) { print $$1; next } if ($$1 ~ /(rewardmodel\/encoder|\/segmenter)$$/) print $$1 }'
+# Packages tested without the race detector: those that link libtorch, or whose tests
+# do, also at second hand. It cannot see into libtorch, and would compile its wrappers a
+# second time. The segmenter starts no goroutine, and its search for costly texts takes
+# four times as long with it; packages that call the segmenter concurrently compile it
+# with the detector.
+unraced = go list -test -f '{{.ImportPath}} {{join .Deps " "}}' ./... \
+	| awk '$$2 !~ /^\[/ && ($$1 ~ /\/segmenter$$/ || / github\.com\/sugarme\/gotch( |$$)/) { sub(/\.test$$/, "", $$1); print $$1 }' | sort -u
 
 .PHONY: help setup build run install test test-clients test-console test-all test-k8s test-docs lab reference bench chaos hostile fuzz sanitize audit lint model model-report image image-test clean check-go
 
