@@ -137,7 +137,7 @@ func (c *Checkpoint) resolve() error {
 	arch := architectures[c.Config.Architecture]
 	prefix := arch.prefix
 	for _, p := range []string{arch.prefix, "", families[c.Config.ModelType].prefix} {
-		if _, ok := c.tensors[p+"embeddings.word_embeddings.weight"]; ok {
+		if _, ok := c.tensors[p+c.Config.WordEmbeddings()]; ok {
 			prefix = p
 			break
 		}
@@ -152,8 +152,9 @@ func (c *Checkpoint) resolve() error {
 			t, ok = c.tensors[legacy]
 		}
 		// The tensors of a base model under the names of the classifier belong to
-		// another head; only its pooler can be used.
-		if i >= required && !strings.HasPrefix(spec.Name, "pooler.") {
+		// another head; only its pooler can be used, and of a ModernBERT the dense
+		// layer of that head, which transformers uses, too.
+		if i >= required && !strings.HasPrefix(spec.Name, "pooler.") && !strings.HasPrefix(spec.Name, "head.") {
 			continue
 		}
 		if !ok && i >= required {

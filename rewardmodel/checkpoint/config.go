@@ -16,6 +16,8 @@ const (
 	Roberta   = "roberta"
 	Bert      = "bert"
 	DebertaV2 = "deberta-v2" // v3 as well
+	// ModernBert includes the Ettin encoders.
+	ModernBert = "modernbert"
 )
 
 // The activations that an encoder must support, with one name each.
@@ -47,14 +49,14 @@ const (
 // that the violation comes first. A dropout of 0 means none.
 type Config struct {
 	Architecture string // class in transformers, e.g. "RobertaForSequenceClassification"
-	ModelType    string // Roberta, Bert or DebertaV2
+	ModelType    string // Roberta, Bert, DebertaV2 or ModernBert
 
 	HiddenSize   int // width of a token's vector
 	Layers       int
 	Heads        int // attention heads; divides HiddenSize
-	Intermediate int // width of the feed-forward layer
+	Intermediate int // width of the feed-forward layer; for a ModernBERT, after its gate
 	Vocab        int
-	MaxPositions int // rows of the position embedding; for a DeBERTa, the maximum length of a sequence
+	MaxPositions int // rows of the position embedding; for a DeBERTa or ModernBERT, the maximum length of a sequence
 	TypeVocab    int
 	PadID        int // RoBERTa numbers positions from PadID+1
 
@@ -66,6 +68,7 @@ type Config struct {
 	ClassifierDropout float64
 
 	Disentangled Disentangled // DebertaV2 only
+	Modern       Modern       // ModernBert only
 
 	NumLabels int
 	Labels    []string // by index; len is NumLabels
@@ -93,6 +96,10 @@ var architectures = map[string]architecture{
 	"DebertaV2ForSequenceClassification": {DebertaV2, "deberta.", true},
 	"DebertaV2ForMaskedLM":               {DebertaV2, "deberta.", false},
 	"DebertaV2Model":                     {DebertaV2, "", false},
+
+	"ModernBertForSequenceClassification": {ModernBert, "model.", true},
+	"ModernBertForMaskedLM":               {ModernBert, "model.", false},
+	"ModernBertModel":                     {ModernBert, "", false},
 }
 
 // family describes how the model types differ: the prefix of a stored encoder and
@@ -100,18 +107,20 @@ var architectures = map[string]architecture{
 type family struct {
 	prefix                      string
 	hidden, layers, heads, feed int
-	vocab, types, pad           int
+	vocab, positions            int
+	types, pad                  int
 	eps                         float64
 }
 
 var families = map[string]family{
-	Roberta:   {"roberta.", 768, 12, 12, 3072, 50265, 2, 1, 1e-12},
-	Bert:      {"bert.", 768, 12, 12, 3072, 30522, 2, 0, 1e-12},
-	DebertaV2: {"deberta.", 1536, 24, 24, 6144, 128100, 0, 0, 1e-7},
+	Roberta:    {"roberta.", 768, 12, 12, 3072, 50265, 512, 2, 1, 1e-12},
+	Bert:       {"bert.", 768, 12, 12, 3072, 30522, 512, 2, 0, 1e-12},
+	DebertaV2:  {"deberta.", 1536, 24, 24, 6144, 128100, 512, 0, 0, 1e-7},
+	ModernBert: {"model.", 768, 22, 12, 1152, 50368, 8192, 0, 50283, 1e-5},
 }
 
 // familyNames lists the supported model types for messages.
-const familyNames = `it must be "roberta", "bert" or "deberta-v2"`
+const familyNames = `it must be "roberta", "bert", "deberta-v2" or "modernbert"`
 
 // activations maps the names of transformers to those of this package.
 var activations = map[string]string{
@@ -172,7 +181,7 @@ func parseConfig(data []byte) (Config, error) {
 	cfg.Heads = or(file.Heads, usual.heads)
 	cfg.Intermediate = or(file.Intermediate, usual.feed)
 	cfg.Vocab = or(file.Vocab, usual.vocab)
-	cfg.MaxPositions = or(file.MaxPositions, 512)
+	cfg.MaxPositions = or(file.MaxPositions, usual.positions)
 	cfg.TypeVocab = or(file.TypeVocab, usual.types)
 	cfg.PadID = or(file.PadID, usual.pad)
 	cfg.LayerNormEps = or(file.Eps, usual.eps)
@@ -185,15 +194,19 @@ func parseConfig(data []byte) (Config, error) {
 		return Config{}, err
 	}
 	cfg.HiddenAct = act
-	if cfg.ModelType == DebertaV2 {
-		if err := cfg.setDisentangled(data); err != nil {
-			return Config{}, err
-		}
+	switch cfg.ModelType {
+	case DebertaV2:
+		err = cfg.setDisentangled(data)
+	case ModernBert:
+		err = cfg.setModern(data)
+	}
+	if err != nil {
+		return Config{}, err
 	}
 	if err := cfg.setLabels(file); err != nil {
 		return Config{}, err
 	}
-	if err := refuseVariants(file); err != nil {
+	if err := cfg.refuseVariants(file); err != nil {
 		return Config{}, err
 	}
 	if err := cfg.validate(); err != nil {
@@ -216,7 +229,7 @@ func (cfg *Config) setFamily(file configFile) error {
 		cfg.Architecture = file.Architectures[0]
 		known, ok := architectures[cfg.Architecture]
 		if !ok {
-			return fmt.Errorf("config.json: architectures: %.80q is not supported; use a RoBERTa, BERT or DeBERTa-v2 encoder or sequence classifier: %w", cfg.Architecture, ErrUnsupported)
+			return fmt.Errorf("config.json: architectures: %.80q is not supported; use a RoBERTa, BERT, DeBERTa-v2 or ModernBERT encoder or sequence classifier: %w", cfg.Architecture, ErrUnsupported)
 		}
 		if cfg.ModelType == "" {
 			cfg.ModelType = known.modelType
@@ -243,7 +256,7 @@ func parseActivation(field string, raw jsontext.Value) (string, error) {
 		}
 	}
 	act, ok := activations[name]
-	if !ok || act == Tanh && field == "hidden_act" {
+	if hidden := strings.HasPrefix(field, "hidden_"); !ok || act == Tanh && hidden {
 		return "", fmt.Errorf("config.json: %s %.80q is not supported; known are gelu, gelu_new, gelu_fast, gelu_pytorch_tanh and relu: %w", field, name, ErrUnsupported)
 	}
 	return act, nil
@@ -283,12 +296,12 @@ func (cfg *Config) setLabels(file configFile) error {
 
 // refuseVariants rejects settings that change the computation in ways that the
 // encoder does not implement.
-func refuseVariants(file configFile) error {
+func (cfg *Config) refuseVariants(file configFile) error {
 	unsupported := func(format string, args ...any) error {
 		return fmt.Errorf("config.json: "+format+": %w", append(args, ErrUnsupported)...)
 	}
 	switch {
-	case file.Position != nil && *file.Position != "absolute":
+	case cfg.ModelType != ModernBert && file.Position != nil && *file.Position != "absolute": // ModernBERT ignores it
 		return unsupported("position_embedding_type %.80q is not supported; it must be \"absolute\"", *file.Position)
 	case or(file.IsDecoder, false):
 		return unsupported("is_decoder is true; only encoders are supported")
@@ -305,7 +318,7 @@ func refuseVariants(file configFile) error {
 // validate checks ranges and how the fields fit together.
 func (cfg *Config) validate() error {
 	minTypes := 1
-	if cfg.ModelType == DebertaV2 {
+	if cfg.ModelType == DebertaV2 || cfg.ModelType == ModernBert {
 		minTypes = 0
 	}
 	for _, field := range []struct {
@@ -335,7 +348,7 @@ func (cfg *Config) validate() error {
 		return fmt.Errorf("max_position_embeddings %d leaves room for %d tokens; at least 3 are needed: %w", cfg.MaxPositions, cfg.Positions(), ErrDamaged)
 	}
 	if !(cfg.LayerNormEps > 0 && cfg.LayerNormEps <= 1) {
-		return fmt.Errorf("layer_norm_eps is %v; it must be above 0 and at most 1: %w", cfg.LayerNormEps, ErrDamaged)
+		return fmt.Errorf("%s is %v; it must be above 0 and at most 1: %w", cfg.fieldName("layer_norm_eps"), cfg.LayerNormEps, ErrDamaged)
 	}
 	for _, dropout := range []struct {
 		name string
@@ -346,13 +359,16 @@ func (cfg *Config) validate() error {
 		{"classifier_dropout", cfg.ClassifierDropout},
 	} {
 		if !(dropout.p >= 0 && dropout.p < 1) {
-			return fmt.Errorf("%s is %v; it must be in [0,1): %w", dropout.name, dropout.p, ErrDamaged)
+			return fmt.Errorf("%s is %v; it must be in [0,1): %w", cfg.fieldName(dropout.name), dropout.p, ErrDamaged)
 		}
 	}
 	if cfg.HiddenAct != GELU && cfg.HiddenAct != GELUTanh && cfg.HiddenAct != ReLU {
-		return fmt.Errorf("hidden_act %.80q is not supported: %w", cfg.HiddenAct, ErrUnsupported)
+		return fmt.Errorf("%s %.80q is not supported: %w", cfg.fieldName("hidden_act"), cfg.HiddenAct, ErrUnsupported)
 	}
-	return cfg.Disentangled.validate(cfg)
+	if err := cfg.Disentangled.validate(cfg); err != nil {
+		return err
+	}
+	return cfg.Modern.validate(cfg)
 }
 
 // Positions is the maximum length of a sequence, including special tokens.

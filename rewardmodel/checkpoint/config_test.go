@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -155,7 +156,7 @@ func FuzzParseConfig(f *testing.F) {
 	f.Add([]byte(tinyConfig))
 	f.Add([]byte(with(`"id2label":{"0":"violation","1":null},"hidden_act":"gelu_new"`)))
 	f.Add([]byte(with(`"id2label":{"0":"a:violation","1":"B:Compliant","2":"b:violation","3":"a:compliant"}`)))
-	for _, name := range []string{"roberta-reversed", "bert-mlm", "deberta-v2", "deberta-p2c"} {
+	for _, name := range []string{"roberta-reversed", "bert-mlm", "deberta-v2", "deberta-p2c", "modernbert-mean", "modernbert-mlm"} {
 		data, err := os.ReadFile(filepath.Join("testdata", name, "config.json"))
 		if err != nil {
 			f.Fatal(err)
@@ -187,7 +188,7 @@ func FuzzParseConfig(f *testing.F) {
 			t.Fatalf("%v in %s", err, text)
 		}
 		if again.HiddenSize != cfg.HiddenSize || again.HiddenAct != cfg.HiddenAct || again.LayerNormEps != cfg.LayerNormEps ||
-			again.NumLabels != cfg.NumLabels || again.PadID != cfg.PadID || again.ModelType != cfg.ModelType || again.Disentangled != cfg.Disentangled {
+			again.NumLabels != cfg.NumLabels || again.PadID != cfg.PadID || again.ModelType != cfg.ModelType || again.Disentangled != cfg.Disentangled || !reflect.DeepEqual(again.Modern, cfg.Modern) {
 			t.Fatalf("%+v became %+v", cfg, again)
 		}
 	})

@@ -89,9 +89,16 @@ func (cfg Config) marshal(dtype DType) ([]byte, error) {
 	if cfg.NumLabels > 2 { // one independent pair per aspect
 		out["problem_type"] = "multi_label_classification"
 	}
-	if cfg.ModelType == DebertaV2 {
+	switch cfg.ModelType {
+	case DebertaV2:
 		delete(out, "classifier_dropout")
 		maps.Copy(out, cfg.Disentangled.fields(cfg))
+	case ModernBert:
+		delete(out, "type_vocab_size")
+		for name := range modernNames {
+			delete(out, name)
+		}
+		maps.Copy(out, cfg.Modern.fields(cfg))
 	}
 	return marshalFile(out)
 }

@@ -12,8 +12,9 @@ import (
 // its family: "embeddings.word_embeddings.weight",
 // "encoder.layer.3.attention.self.query.weight", and for the classifier
 // "classifier.dense.weight", "classifier.out_proj.weight" (RoBERTa) or
-// "pooler.dense.weight", "classifier.weight" (BERT, DeBERTa). A matrix is
-// [out, in], a bias or norm [out].
+// "pooler.dense.weight", "classifier.weight" (BERT, DeBERTa). ModernBERT has names of
+// its own: "layers.3.attn.Wqkv.weight", "head.dense.weight". A matrix is [out, in], a
+// bias or norm [out].
 type TensorSpec struct {
 	Name  string
 	Shape []int
@@ -23,6 +24,9 @@ type TensorSpec struct {
 // and, with withClassifier, those of the classifier after them. It allocates
 // in proportion to cfg.Layers, which Open bounds.
 func Specs(cfg Config, withClassifier bool) []TensorSpec {
+	if cfg.ModelType == ModernBert {
+		return cfg.modernSpecs(withClassifier)
+	}
 	h, f := cfg.HiddenSize, cfg.Intermediate
 	var specs []TensorSpec
 	add := func(name string, shape ...int) {
@@ -37,7 +41,7 @@ func Specs(cfg Config, withClassifier bool) []TensorSpec {
 		add(name+".bias", h)
 	}
 
-	add("embeddings.word_embeddings.weight", cfg.Vocab, h)
+	add(cfg.WordEmbeddings(), cfg.Vocab, h)
 	if cfg.HasPositions() {
 		add("embeddings.position_embeddings.weight", cfg.MaxPositions, h)
 	}
@@ -78,10 +82,24 @@ func Specs(cfg Config, withClassifier bool) []TensorSpec {
 	return specs
 }
 
+// WordEmbeddings is the canonical name of the embedding of tokens.
+func (cfg Config) WordEmbeddings() string {
+	if cfg.ModelType == ModernBert {
+		return "embeddings.tok_embeddings.weight"
+	}
+	return "embeddings.word_embeddings.weight"
+}
+
 // HasPositions reports whether an embedding of absolute positions is added to
 // the input.
 func (cfg Config) HasPositions() bool {
-	return cfg.ModelType != DebertaV2 || cfg.Disentangled.Absolute
+	switch cfg.ModelType {
+	case DebertaV2:
+		return cfg.Disentangled.Absolute
+	case ModernBert:
+		return false
+	}
+	return true
 }
 
 // Projections are the canonical names of a layer's query, key and value
@@ -131,10 +149,10 @@ func (cfg Config) headName() string {
 }
 
 // storedName is the name under which transformers stores a canonical tensor
-// in a model whose encoder has the given prefix. DeBERTa's pooler is not part of
-// its encoder.
+// in a model whose encoder has the given prefix. DeBERTa's pooler and ModernBERT's
+// head are not part of their encoders.
 func (cfg Config) storedName(prefix, canonical string) string {
-	if strings.HasPrefix(canonical, "classifier.") || cfg.ModelType == DebertaV2 && strings.HasPrefix(canonical, "pooler.") {
+	if strings.HasPrefix(canonical, "classifier.") || strings.HasPrefix(canonical, "head.") || cfg.ModelType == DebertaV2 && strings.HasPrefix(canonical, "pooler.") {
 		return canonical
 	}
 	return prefix + canonical

@@ -40,6 +40,12 @@ func TestOpen(t *testing.T) {
 		{"deberta-shared-p2c", "DebertaV2ForSequenceClassification", true, 0, false, "deberta.embeddings.word_embeddings.weight", BF16},
 		{"deberta-mlm", "DebertaV2ForMaskedLM", false, 0, false, "deberta.embeddings.word_embeddings.weight", F32},
 		{"deberta-model", "DebertaV2Model", false, 0, false, "embeddings.word_embeddings.weight", F32},
+		{"modernbert-two", "ModernBertForSequenceClassification", true, 0, false, "model.embeddings.tok_embeddings.weight", F32},
+		{"modernbert-mean", "ModernBertForSequenceClassification", true, 1, false, "model.embeddings.tok_embeddings.weight", F32},
+		{"modernbert-one", "ModernBertForSequenceClassification", true, 0, true, "model.embeddings.tok_embeddings.weight", F32},
+		{"modernbert-bf16", "ModernBertForSequenceClassification", true, 0, false, "model.embeddings.tok_embeddings.weight", BF16},
+		{"modernbert-mlm", "ModernBertForMaskedLM", false, 0, false, "model.embeddings.tok_embeddings.weight", F32},
+		{"modernbert-model", "ModernBertModel", false, 0, false, "embeddings.tok_embeddings.weight", F32},
 	}
 	for _, test := range tests {
 		t.Run(test.dir, func(t *testing.T) {
@@ -54,7 +60,7 @@ func TestOpen(t *testing.T) {
 			if c.MaxLength() != 22 || c.Manifest.Threshold != 0.5 || c.Manifest.Version != "" {
 				t.Errorf("max length %d, manifest %+v", c.MaxLength(), c.Manifest)
 			}
-			if name, _ := c.Name("embeddings.word_embeddings.weight"); name != test.word {
+			if name, _ := c.Name(c.Config.WordEmbeddings()); name != test.word {
 				t.Errorf("word embeddings are %q", name)
 			}
 			for _, spec := range Specs(c.Config, test.classifier) {

@@ -49,6 +49,7 @@ func TestTransformersLoads(t *testing.T) {
 		"roberta-aspects", "bert-aspects", "roberta-two", "roberta-reversed", "roberta-one", "roberta-sharded", "roberta-bf16",
 		"bert-two", "bert-reversed", "bert-one", "bert-f16",
 		"deberta-v3", "deberta-v2", "deberta-c2p", "deberta-p2c", "deberta-shared-c2p", "deberta-shared-p2c", "deberta-content",
+		"modernbert-two", "modernbert-mean", "modernbert-one", "modernbert-bf16", "modernbert-wide",
 	} {
 		dir := filepath.Join(parent, name)
 		writeCopy(t, dir, name)
@@ -82,7 +83,7 @@ func TestTransformersLoads(t *testing.T) {
 	for _, name := range directories {
 		got := result[filepath.Join(parent, name)]
 		c := mustOpen(t, filepath.Join(parent, name))
-		info, _ := c.Info("embeddings.word_embeddings.weight")
+		info, _ := c.Info(c.Config.WordEmbeddings())
 		if got.Class != c.Config.Architecture || len(got.Unmatched) > 0 || !slices.Equal(got.Labels, c.Config.Labels) || got.DType != "torch."+info.DType.torchName() {
 			t.Errorf("%s: %+v", name, got)
 		}

@@ -164,8 +164,11 @@ func (n *network) poolDropout(drop dropouts) float64 {
 }
 
 func (n *network) poolActivation() string {
-	if n.cfg.ModelType == checkpoint.DebertaV2 {
+	switch n.cfg.ModelType {
+	case checkpoint.DebertaV2:
 		return n.cfg.Disentangled.PoolerAct
+	case checkpoint.ModernBert:
+		return n.cfg.Modern.HeadAct
 	}
 	return checkpoint.Tanh
 }

@@ -25,7 +25,7 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// stepsGolden is the result of steps of torch.optim.Adam on a tiny DeBERTa; see testdata/make_deberta.py.
+// stepsGolden is the result of steps of torch.optim.Adam on a tiny model; see testdata/make_deberta.py.
 type stepsGolden struct {
 	Losses  []float64 `json:"losses"`
 	Tensors map[string]struct {
@@ -34,9 +34,12 @@ type stepsGolden struct {
 	} `json:"tensors"`
 }
 
-// TestDebertaStepsEqualPyTorch compares loss, gradients and weights of three steps with PyTorch.
-func TestDebertaStepsEqualPyTorch(t *testing.T) {
-	data, err := os.ReadFile("testdata/deberta_steps.json")
+func TestDebertaStepsEqualPyTorch(t *testing.T) { compareSteps(t, "testdata/deberta_steps.json") }
+
+// compareSteps compares loss, gradients and weights of three steps with PyTorch.
+func compareSteps(t *testing.T, file string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,10 +135,14 @@ func readTensor(t *testing.T, l *Learner, read func(*Learner) ([]float32, error)
 	return values
 }
 
-// Training in bf16 with all kinds of dropout lowers the loss, and the written checkpoint has the same scores.
-func TestDebertaLearns(t *testing.T) {
+func TestDebertaLearns(t *testing.T) { learns(t, "deberta-v3", "deberta-v2", "deberta-model") }
+
+// learns checks that training with all kinds of dropout lowers the loss, and that the written checkpoint has the same
+// scores.
+func learns(t *testing.T, names ...string) {
+	t.Helper()
 	r := newRuntime(t)
-	for _, name := range []string{"deberta-v3", "deberta-v2", "deberta-model"} {
+	for _, name := range names {
 		dir := filepath.Join("../checkpoint/testdata", name)
 		for _, p := range []Precision{FP32, BF16} {
 			l := newLearner(t, r, dir, LearnerOptions{Precision: p})

@@ -1,4 +1,4 @@
-// Package encoder runs RoBERTa, BERT and DeBERTa sequence classifiers on libtorch. It is the only package that imports
+// Package encoder runs RoBERTa, BERT, DeBERTa and ModernBERT sequence classifiers on libtorch. It is the only package that imports
 // gotch.
 //
 // A Runtime owns the single thread that calls libtorch. Runtime.Load returns a Model that scores instances

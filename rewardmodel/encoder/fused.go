@@ -46,10 +46,10 @@ type classifierLayer struct {
 	activation   string     // that follows; "" for none
 }
 
-// fusable reports whether a network can be fused. DeBERTa's disentangled attention is not supported.
+// fusable reports whether a network can be fused. DeBERTa's disentangled attention and ModernBERT are not supported.
 func fusable(n *network) bool {
 	supported := n.kind == gotch.Float || n.kind == gotch.BFloat16 && cpu.X86.HasAVX512BF16
-	return supported && !n.device.IsCuda() && !n.cfg.Disentangled.Relative && hasLinear()
+	return supported && !n.device.IsCuda() && !n.cfg.Disentangled.Relative && !n.isModern() && hasLinear()
 }
 
 // apply multiplies x by the weights. A float layer also applies the activation function.

@@ -40,7 +40,7 @@ func (r *Runtime) loadInt8(ckpt *checkpoint.Checkpoint) (*Model, error) {
 
 // loadInt8With is loadInt8 with the given tokenized check texts. With context, each is also a reply to the preceding one.
 func (r *Runtime) loadInt8With(ckpt *checkpoint.Checkpoint, checks []rewardmodel.Sequence) (*Model, error) {
-	if cfg := ckpt.Config; cfg.Disentangled.Relative {
+	if cfg := ckpt.Config; cfg.Disentangled.Relative || cfg.ModelType == checkpoint.ModernBert {
 		return nil, fmt.Errorf("encoder: precision int8 does not support %s; use bf16 or fp32", cfg.ModelType)
 	}
 	m, err := r.loadPlain(ckpt, FP32)

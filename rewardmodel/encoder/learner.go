@@ -69,14 +69,14 @@ func (r *Runtime) NewLearner(ckpt *checkpoint.Checkpoint, opts LearnerOptions) (
 	cfg := ckpt.Config
 	l := &Learner{
 		runtime: r, kind: kind, precision: precision, maxTokens: opts.MaxTokens, seed: opts.Seed,
-		drop: dropouts{cfg.HiddenDropout, cfg.AttentionDropout, cfg.ClassifierDropout},
+		drop: dropouts{cfg.HiddenDropout, cfg.AttentionDropout, cfg.ClassifierDropout, cfg.Modern.EmbeddingDropout},
 		adam: adam{decay: opts.WeightDecay}, wordRows: newTrainedRows(opts.Embeddings),
 	}
 	if opts.Embeddings != "" && opts.Embeddings != DenseRows && opts.Embeddings != TouchedRows {
 		return nil, fmt.Errorf("encoder: unknown embedding rows %q; use %s or %s", opts.Embeddings, DenseRows, TouchedRows)
 	}
 	if opts.Dropout != nil {
-		l.drop = dropouts{*opts.Dropout, *opts.Dropout, *opts.Dropout}
+		l.drop = dropouts{*opts.Dropout, *opts.Dropout, *opts.Dropout, *opts.Dropout}
 	}
 	if l.maxTokens == 0 {
 		l.maxTokens = 8192

@@ -7,13 +7,14 @@ import (
 	"assay/rewardmodel/checkpoint"
 )
 
-// dense is a linear layer: weight [out, in], bias [out].
+// dense is a linear layer: weight [out, in], bias [out], or nil without one.
 type dense struct{ weight, bias *ts.Tensor }
 
-// norm is a layer normalization: weight and bias [hidden].
+// norm is a layer normalization: weight and bias [hidden]; the bias is nil without one.
 type norm struct{ weight, bias *ts.Tensor }
 
-// layer is one Transformer layer with post-normalization, as in BERT. qkv holds the query, key and value projections
+// layer is one Transformer layer, with post-normalization as in BERT, or with pre-normalization as in ModernBERT, where
+// outputNorm precedes the feed-forward layer and intermediate also computes its gate. qkv holds the query, key and value projections
 // stacked as [3*hidden, hidden], so that one matrix multiplication computes all three.
 type layer struct {
 	qkv, attended        dense
@@ -34,6 +35,7 @@ type network struct {
 	tokenType *ts.Tensor  // [types, hidden]; nil for a model without token types
 	embedNorm norm
 	relative  relative // DeBERTa's
+	modern    modern   // ModernBERT's
 	layers    []layer
 	training  bool      // a backward pass will follow
 	scale     []float64 // of attention scores
@@ -55,7 +57,11 @@ func (n *network) cast(scope *tensorScope, kind gotch.DType) *network {
 		if d.weight == nil {
 			return d
 		}
-		return dense{scope.cast(d.weight, kind), scope.cast(d.bias, kind)}
+		c := dense{weight: scope.cast(d.weight, kind)}
+		if d.bias != nil {
+			c.bias = scope.cast(d.bias, kind)
+		}
+		return c
 	}
 	c := *n
 	c.kind = kind
@@ -66,8 +72,9 @@ func (n *network) cast(scope *tensorScope, kind gotch.DType) *network {
 	return &c
 }
 
-// dropouts are the probabilities of a forward pass in training; all zero in inference.
-type dropouts struct{ hidden, attention, classifier float64 }
+// dropouts are the probabilities of a forward pass in training; all zero in inference. That of the embeddings is
+// ModernBERT's: elsewhere it is hidden.
+type dropouts struct{ hidden, attention, classifier, embedding float64 }
 
 // firstPosition is the position number of the first token: RoBERTa counts from PadID+1.
 func (n *network) firstPosition() int {
@@ -84,8 +91,12 @@ func (n *network) forward(scope *tensorScope, p *packed, drop dropouts) *ts.Tens
 	return n.classify(scope, n.encode(scope, p, drop), drop)
 }
 
-// encode computes the last hidden state of each sequence's first token, [sequences, hidden] in float32.
+// encode computes the last hidden state of each sequence's first token, or with mean pooling that of all its tokens,
+// [sequences, hidden] in float32.
 func (n *network) encode(scope *tensorScope, p *packed, drop dropouts) *ts.Tensor {
+	if n.isModern() {
+		return n.encodeModern(scope, p, drop)
+	}
 	hidden, eps := int64(n.cfg.HiddenSize), n.cfg.LayerNormEps
 	ids, positions := scope.int64s(p.ids, n.device), scope.int64s(p.positions, n.device)
 
@@ -130,5 +141,8 @@ func (n *network) layer(scope *tensorScope, p *packed, l layer, x *ts.Tensor, aw
 func (n *network) classify(scope *tensorScope, x *ts.Tensor, drop dropouts) *ts.Tensor {
 	x = scope.dropout(x, n.poolDropout(drop))
 	x = scope.activation(scope.linear(x, n.pool.weight, n.pool.bias), n.poolActivation())
+	if n.isModern() {
+		x = scope.layerNorm(x, n.modern.headNorm, int64(n.cfg.HiddenSize), n.cfg.LayerNormEps)
+	}
 	return scope.linear(scope.dropout(x, drop.classifier), n.out.weight, n.out.bias)
 }

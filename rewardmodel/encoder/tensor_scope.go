@@ -83,8 +83,17 @@ func (s *tensorScope) release(t *ts.Tensor) *ts.Tensor {
 	return t
 }
 
+// linear multiplies x by w and adds b, which may be nil.
 func (s *tensorScope) linear(x, w, b *ts.Tensor) *ts.Tensor {
-	return s.do("linear", func() (*ts.Tensor, error) { return ts.Linear(x, w, b) })
+	return s.do("linear", func() (*ts.Tensor, error) { return ts.Linear(x, w, orUndefined(b)) })
+}
+
+// orUndefined replaces nil by a tensor that gotch passes to libtorch as undefined.
+func orUndefined(t *ts.Tensor) *ts.Tensor {
+	if t == nil {
+		return new(ts.Tensor)
+	}
+	return t
 }
 
 func (s *tensorScope) add(a, b *ts.Tensor) *ts.Tensor {
@@ -97,7 +106,7 @@ func (s *tensorScope) mul(a, b *ts.Tensor) *ts.Tensor {
 
 func (s *tensorScope) layerNorm(x *ts.Tensor, n norm, hidden int64, eps float64) *ts.Tensor {
 	return s.do("layer_norm", func() (*ts.Tensor, error) {
-		return ts.LayerNorm(x, []int64{hidden}, n.weight, n.bias, eps, false)
+		return ts.LayerNorm(x, []int64{hidden}, n.weight, orUndefined(n.bias), eps, false)
 	})
 }
 

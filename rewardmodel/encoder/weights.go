@@ -81,7 +81,23 @@ func (l *loader) network() *network {
 	kind, cfg := l.kind, l.ckpt.Config
 	l.rng = rand.New(rand.NewPCG(l.change.seed, 0))
 	n := &network{cfg: cfg, device: l.runtime.device, kind: kind, stream: kind, layers: make([]layer, cfg.Layers), scale: scoreScale(cfg)}
-	n.word = l.tensor(kind, "embeddings.word_embeddings.weight")
+	n.word = l.tensor(kind, cfg.WordEmbeddings())
+	if n.isModern() {
+		l.modern(n)
+	} else {
+		l.postNorm(n)
+	}
+	n.contexts = l.change.context
+	if n.contexts && l.err == nil {
+		l.err = checkContext(n.cfg)
+	}
+	n.out, n.aspects = l.classifier(n)
+	return n
+}
+
+// postNorm loads the embeddings and layers of a model with post-normalization.
+func (l *loader) postNorm(n *network) {
+	kind, cfg := l.kind, n.cfg
 	if cfg.HasPositions() {
 		n.position = l.tensor(kind, "embeddings.position_embeddings.weight")
 	}
@@ -109,18 +125,12 @@ func (l *loader) network() *network {
 			n.layers[i].positions = l.dense(kind, under(at, names)...)
 		}
 	}
-	n.contexts = l.change.context
-	if n.contexts && l.err == nil {
-		l.err = checkContext(n.cfg)
-	}
-	n.pool, n.out, n.aspects = l.classifier()
-	return n
 }
 
 // checkContext reports why a model cannot read a context.
 func checkContext(cfg checkpoint.Config) error {
 	switch {
-	case cfg.ModelType == checkpoint.DebertaV2:
+	case cfg.ModelType == checkpoint.DebertaV2 || cfg.ModelType == checkpoint.ModernBert:
 		return fmt.Errorf("encoder: %s does not support context; use a RoBERTa or BERT model, or leave context off", cfg.ModelType)
 	case cfg.TypeVocab <= contextType:
 		return fmt.Errorf("encoder: context is true in assay.json, but type_vocab_size is %d in config.json; context needs %d token types", cfg.TypeVocab, contextType+1)
@@ -288,24 +298,26 @@ func (l *loader) move() {
 	}
 }
 
-// classifier loads the head in float32 with two rows per aspect, violation first. Rows that the checkpoint lacks are
-// randomly initialized. A single logit z of compliance becomes the rows -z/2 and z/2, whose difference is the same
+// classifier loads the head in float32: n.pool, and the last layer with two rows per aspect, violation first. Rows that
+// the checkpoint lacks are randomly initialized. A single logit z of compliance becomes the rows -z/2 and z/2, whose difference is the same
 // margin.
-func (l *loader) classifier() (pool, out dense, aspects []string) {
+func (l *loader) classifier(n *network) (out dense, aspects []string) {
 	poolName, outName := "pooler.dense", "classifier"
 	if l.ckpt.Config.ModelType == checkpoint.Roberta {
 		poolName, outName = "classifier.dense", "classifier.out_proj"
 	}
 	h := l.ckpt.Config.HiddenSize
-	if _, ok := l.ckpt.Info(poolName + ".weight"); ok && l.err == nil {
-		pool = l.dense(gotch.Float, poolName)
+	if _, ok := l.ckpt.Info(poolName + ".weight"); n.isModern() {
+		n.pool = l.modernHead(n)
+	} else if ok && l.err == nil {
+		n.pool = l.dense(gotch.Float, poolName)
 	} else {
-		pool = dense{l.randomMatrix(poolName+".weight", h, h), l.zeros(poolName+".bias", h)}
+		n.pool = dense{l.randomMatrix(poolName+".weight", h, h), l.zeros(poolName+".bias", h)}
 	}
 	aspects, from := l.aspects()
 	head := l.head(outName)
 	if l.err != nil {
-		return pool, out, nil
+		return out, nil
 	}
 	w, b := make([]float32, 0, 2*h*len(from)), make([]float32, 0, 2*len(from))
 	for _, i := range from {
@@ -315,7 +327,7 @@ func (l *loader) classifier() (pool, out dense, aspects []string) {
 			w, b = append(w, head.weight[i]...), append(b, head.bias[i][:]...)
 		}
 	}
-	return pool, dense{l.values(outName+".weight", w, len(b), h), l.values(outName+".bias", b, len(b))}, aspects
+	return dense{l.values(outName+".weight", w, len(b), h), l.values(outName+".bias", b, len(b))}, aspects
 }
 
 // aspects returns the names of the aspects and for each one the aspect of the checkpoint that it starts from, or -1.
