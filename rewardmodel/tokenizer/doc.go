@@ -1,6 +1,6 @@
 // Package tokenizer turns text into the token ids of a checkpoint, exactly as
-// Hugging Face tokenizers does: the byte-level BPE of RoBERTa, the WordPiece of
-// BERT and the Unigram of DeBERTa-v2 and v3.
+// Hugging Face tokenizers does: the byte-level BPE of RoBERTa and ModernBERT, the
+// WordPiece of BERT and the Unigram of DeBERTa-v2 and v3.
 //
 //	t, err := tokenizer.Load("models/default")
 //	ids := t.Frame(t.IDs("Thank you."))   // <s> ... </s>, ready for the model
@@ -23,6 +23,11 @@
 // This package deliberately differs from tokenizers in one case: a literal [CLS] is
 // text. In tokenizers it becomes the special token, because the vocabulary has such
 // a piece; in SentencePiece itself it does not.
+//
+// # Added tokens
+//
+// A byte-level BPE may have a normalizer (NFC) and added tokens that are not special,
+// such as ModernBERT's runs of spaces: these match in text. Special ones do not.
 //
 // # Policies
 //

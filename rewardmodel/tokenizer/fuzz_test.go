@@ -98,7 +98,7 @@ func FuzzEncode(f *testing.F) {
 			f.Add(text)
 		}
 	}
-	toks := []*Tokenizer{load(f, "bpe"), load(f, "wordpiece"), load(f, "wordpiece_json")}
+	toks := []*Tokenizer{load(f, "bpe"), load(f, "wordpiece"), load(f, "wordpiece_json"), load(f, "modernbert")}
 	for _, files := range []map[string]string{
 		{spmFile: string(spmBytes(f)), configFile: `{"do_lower_case":true,"split_by_punct":true}`},
 		{tokenizerFile: unigramJSON(f, "unigram_bytes", "", "")},

@@ -103,8 +103,34 @@ func load(t testing.TB, name string) *Tokenizer {
 }
 
 func TestGolden(t *testing.T) {
-	for _, name := range []string{"bpe", "bpe_json", "wordpiece", "wordpiece_json"} {
+	for _, name := range []string{"bpe", "bpe_json", "wordpiece", "wordpiece_json", "modernbert"} {
 		t.Run(name, func(t *testing.T) { checkGolden(t, load(t, name), name) })
+	}
+}
+
+// TestGoldenAddedTokens compares texts with added tokens and runs of spaces with Hugging Face tokenizers; see
+// testdata/golden_modernbert.py.
+func TestGoldenAddedTokens(t *testing.T) {
+	tok := load(t, "modernbert")
+	want := lines[[3]any](t, "modernbert_tokens.jsonl.gz")
+	require.Greater(t, len(want), 2000)
+	for _, line := range want {
+		text := line[0].(string)
+		var ids, offsets []int
+		for _, id := range line[1].([]any) {
+			ids = append(ids, int(id.(float64)))
+		}
+		for _, offset := range line[2].([]any) {
+			offsets = append(offsets, int(offset.(float64)))
+		}
+		e := tok.Encode(text)
+		var got, at []int
+		for i, s := range codePoints(text, e.Offsets) {
+			got, at = append(got, int(e.IDs[i])), append(at, s.Start, s.End)
+		}
+		require.Equal(t, ids, got, "%q", text)
+		require.Equal(t, offsets, at, "%q", text)
+		require.Equal(t, e.IDs, tok.IDs(text), "%q", text)
 	}
 }
 

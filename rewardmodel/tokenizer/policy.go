@@ -62,22 +62,41 @@ func (p *Policy) encode(ctx context.Context, text string) Encoding {
 		return p.other.encode(ctx, text)
 	}
 	valid, gaps := repair(text)
-	e := policyEncoding{Policy: p, cancel: cancellation{ctx: ctx}}
-	room := len(valid)/4 + 8
+	out := p.encodeValid(ctx, valid)
+	gaps.restore(out.Offsets)
+	return out
+}
+
+func (p *Policy) encodeValid(ctx context.Context, text []byte) Encoding {
+	e := policyEncoding{Policy: p, cancel: cancellation{ctx: ctx}, track: true}
+	room := len(text)/4 + 8
 	e.out = Encoding{IDs: make([]int32, 0, room), Offsets: make([]segmenter.Span, 0, room)}
 	e.spaces = make([][2]int, 0, room)
-	e.encodeText(valid)
+	e.encodeText(text)
 	if p.trim {
 		e.trimSpaces()
 	}
-	gaps.restore(e.out.Offsets)
 	return e.out
+}
+
+// withTokens is a byte-level BPE with a normalizer or added tokens, as ModernBERT has: the model of a Tokenizer.
+type withTokens struct{ policy *Policy }
+
+func (m withTokens) encode(ctx context.Context, text []byte) Encoding {
+	return m.policy.encodeValid(ctx, text)
+}
+
+func (m withTokens) appendIDs(ctx context.Context, dst []int32, text []byte) []int32 {
+	e := policyEncoding{Policy: m.policy, cancel: cancellation{ctx: ctx}, out: Encoding{IDs: dst}}
+	e.encodeText(text)
+	return e.out.IDs
 }
 
 // policyEncoding is an encoding in progress.
 type policyEncoding struct {
 	*Policy
 	cancel cancellation
+	track  bool // compute offsets
 	out    Encoding
 	ids    []int32             // of one word
 	spaces [][2]int            // by token: the number of leading and trailing spaces
@@ -86,6 +105,9 @@ type policyEncoding struct {
 
 func (e *policyEncoding) add(id int32, at segmenter.Span, spaces [2]int) {
 	e.out.IDs = append(e.out.IDs, id)
+	if !e.track {
+		return
+	}
 	e.out.Offsets = append(e.out.Offsets, at)
 	e.spaces = append(e.spaces, spaces)
 }
@@ -95,7 +117,7 @@ func (e *policyEncoding) encodeText(text []byte) {
 	for at := 0; at < len(text) && !e.cancel.done(0); {
 		start, end, token := e.rawTokens.find(text, at)
 		if start > at {
-			a := align(text[at:start], true)
+			a := align(text[at:start], e.track)
 			for _, n := range e.normalizers {
 				a = n.apply(a)
 			}
@@ -116,7 +138,7 @@ func (e *policyEncoding) encodeNormalized(a aligned, base int) {
 			e.encodeWords(a.slice(at, start), base)
 		}
 		if token != nil {
-			e.add(token.id, shifted(a.span(start, end), base), token.spaces)
+			e.add(token.id, e.span(a, start, end, base), token.spaces)
 		}
 		at = end
 	}
@@ -140,11 +162,15 @@ func (e *policyEncoding) encodeWords(a aligned, base int) {
 		if e.cancel.done(w.End - w.Start) {
 			break
 		}
+		if !e.track {
+			e.out.IDs = e.model.cache.append(&e.cancel, e.out.IDs, a.text[w.Start:w.End], e.model.encodeWord)
+			continue
+		}
 		e.ids = e.model.cache.append(&e.cancel, e.ids[:0], a.text[w.Start:w.End], e.model.encodeWord)
 		at := w.Start
 		for _, id := range e.ids {
 			raw := e.model.raw[id]
-			e.add(id, shifted(a.span(at, at+len(raw)), base), [2]int{
+			e.add(id, e.span(a, at, at+len(raw), base), [2]int{
 				len(raw) - len(strings.TrimLeft(raw, " ")), len(raw) - len(strings.TrimRight(raw, " ")),
 			})
 			at += len(raw)
@@ -153,7 +179,13 @@ func (e *policyEncoding) encodeWords(a aligned, base int) {
 	e.pieces = [2][]segmenter.Span{words, split}
 }
 
-func shifted(s segmenter.Span, base int) segmenter.Span {
+// span returns the span of the original text that a part of a represents, where a starts at base; it is empty without
+// offsets.
+func (e *policyEncoding) span(a aligned, start, end, base int) segmenter.Span {
+	if !e.track {
+		return segmenter.Span{}
+	}
+	s := a.span(start, end)
 	return segmenter.Span{Start: s.Start + base, End: s.End + base}
 }
 
@@ -174,6 +206,7 @@ type addedToken struct {
 	content string
 	id      int32
 	spaces  [2]int // leading and trailing
+	isText  bool   // as encode_special_tokens has it: a match is text, without other tokens
 }
 
 // addedTokens finds the leftmost added token in a text, and the longest at that position. It is indexed by first byte,
@@ -181,12 +214,18 @@ type addedToken struct {
 type addedTokens [256][]addedToken
 
 func (t *addedTokens) find(text []byte, from int) (start, end int, token *addedToken) {
-	for at := from; at < len(text); at++ {
+	for at := from; at < len(text); {
+		next := at + 1
 		for i, token := range t[text[at]] {
 			if end := at + len(token.content); end <= len(text) && string(text[at:end]) == token.content {
-				return at, end, &t[text[at]][i]
+				if !token.isText {
+					return at, end, &t[text[at]][i]
+				}
+				next = end
+				break
 			}
 		}
+		at = next
 	}
 	return len(text), len(text), nil
 }
@@ -194,7 +233,7 @@ func (t *addedTokens) find(text []byte, from int) (start, end int, token *addedT
 func newAddedToken(content string, id int32) addedToken {
 	leading := len(content) - len(strings.TrimLeftFunc(content, unicode.IsSpace))
 	trailing := len(content) - len(strings.TrimRightFunc(content, unicode.IsSpace))
-	return addedToken{content, id, [2]int{leading, trailing}}
+	return addedToken{content: content, id: id, spaces: [2]int{leading, trailing}}
 }
 
 // splitter appends the pieces of a text, in order.

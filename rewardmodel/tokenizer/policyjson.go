@@ -24,6 +24,7 @@ type policyJSON struct {
 		Lstrip     bool   `json:"lstrip"`
 		Rstrip     bool   `json:"rstrip"`
 		Normalized bool   `json:"normalized"`
+		Special    bool   `json:"special"`
 	} `json:"added_tokens"`
 	Normalizer    object `json:"normalizer"`
 	PreTokenizer  object `json:"pre_tokenizer"`
@@ -64,10 +65,22 @@ func parsePolicy(data []byte) (*Policy, error) {
 	if err := p.postProcessor(doc.PostProcessor); err != nil {
 		return nil, fmt.Errorf("post_processor: %w", err)
 	}
-	if err := p.addTokens(doc); err != nil {
+	if err := p.addTokens(doc, false); err != nil {
 		return nil, fmt.Errorf("added_tokens: %w", err)
 	}
 	return p, nil
+}
+
+// aroundWords adds a normalizer and added tokens to a model. A special token in a text is text.
+func aroundWords(b *byteLevel, c *classes, doc *policyJSON) (model, error) {
+	p := &Policy{model: b, classes: c, splits: []splitter{byGPT2(c)}, trim: true, trimFirst: true}
+	if err := p.normalizer(doc.Normalizer); err != nil {
+		return nil, fmt.Errorf("normalizer: %w", err)
+	}
+	if err := p.addTokens(*doc, true); err != nil {
+		return nil, fmt.Errorf("added_tokens: %w", err)
+	}
+	return withTokens{p}, nil
 }
 
 func (p *Policy) normalizer(o object) error {
@@ -195,14 +208,16 @@ func (p *Policy) postProcessor(o object) error {
 	return nil
 }
 
-func (p *Policy) addTokens(doc policyJSON) error {
+// addTokens reads the added tokens. With specialIsText, those that are special are text.
+func (p *Policy) addTokens(doc policyJSON, specialIsText bool) error {
 	for _, t := range doc.AddedTokens {
+		isText := specialIsText && t.Special
 		switch {
 		case t.Content == "":
 			continue
 		case t.ID < 0 || t.ID >= maxID:
 			return fmt.Errorf("%q has id %d, outside 0 to %d", t.Content, t.ID, maxID-1)
-		case t.SingleWord || t.Lstrip || t.Rstrip:
+		case !isText && (t.SingleWord || t.Lstrip || t.Rstrip):
 			return fmt.Errorf("%q has single_word, lstrip or rstrip, which is not supported", t.Content)
 		}
 		set, content := &p.rawTokens, t.Content
@@ -212,7 +227,9 @@ func (p *Policy) addTokens(doc policyJSON) error {
 				content = norm.NFC.String(content)
 			}
 		}
-		set[content[0]] = append(set[content[0]], newAddedToken(content, int32(t.ID)))
+		token := newAddedToken(content, int32(t.ID))
+		token.isText = isText
+		set[content[0]] = append(set[content[0]], token)
 	}
 	for _, set := range []*addedTokens{&p.rawTokens, &p.normalizedTokens} {
 		for _, tokens := range set {

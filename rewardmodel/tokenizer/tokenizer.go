@@ -146,7 +146,8 @@ func (t *Tokenizer) Vocab() []string { return slices.Clone(t.tokens) }
 // parts is the content of the files of a tokenizer, in any of the layouts.
 type parts struct {
 	vocab  *vocabulary
-	merges []string // nil except for byte-level BPE
+	merges []string    // nil except for byte-level BPE
+	around *policyJSON // what a byte-level BPE has beyond that of RoBERTa; nil for nothing
 	before []int32
 	after  []int32
 	pad    int32
@@ -178,7 +179,10 @@ func build(p parts) (*Tokenizer, error) {
 			return nil, err
 		}
 		t.model, t.raw = b, func(id int32) string { return b.raw[id] }
-		return t, nil
+		if p.around != nil {
+			t.model, err = aroundWords(b, c, p.around)
+		}
+		return t, err
 	}
 	if p.unigram != nil {
 		u, err := newUnigram(p.vocab, p.unigram, c)

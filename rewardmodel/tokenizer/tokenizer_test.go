@@ -69,6 +69,12 @@ func TestAccessors(t *testing.T) {
 	require.Nil(t, bpe.DecodeToken(int32(bpe.VocabSize())))
 	require.Equal(t, " the", string(bpe.DecodeToken(bpe.IDs(" the")[0])))
 	require.Equal(t, "<mask>", string(bpe.DecodeToken(4)))
+
+	modern := load(t, "modernbert")
+	frame := modern.Frame(nil)
+	require.Equal(t, []string{"[CLS]", "[SEP]", "[PAD]"}, []string{modern.Token(frame[0]), modern.Token(frame[1]), modern.Token(modern.PadID())})
+	spaces := modern.IDs("x    ")
+	require.Equal(t, "    ", string(modern.DecodeToken(spaces[len(spaces)-1])))
 }
 
 // TestDecode concatenates the bytes of all tokens.

@@ -33,15 +33,22 @@ func parseTokenizer(data []byte, s *settings) (parts, error) {
 	if err != nil {
 		return parts{}, err
 	}
+	plain := false
 	for _, token := range doc.AddedTokens {
-		if !token.Special {
+		if !token.Special && p.merges == nil {
 			return parts{}, plainTokenError(token.Content)
 		}
+		plain = plain || !token.Special
 		if token.Id < 0 || token.Id >= maxID {
 			return parts{}, fmt.Errorf("added_tokens: %q has id %d, outside 0 to %d", token.Content, token.Id, maxID-1)
 		}
 		if err := p.vocab.add(token.Content, int(token.Id)); err != nil {
 			return parts{}, fmt.Errorf("added_tokens: %w", err)
+		}
+	}
+	if p.merges != nil && (plain || doc.Normalizer != nil) {
+		if err := json.Unmarshal(data, &p.around); err != nil {
+			return parts{}, err
 		}
 	}
 	if err := parsePostProcessor(doc.PostProcessor, &p); err != nil {
@@ -150,11 +157,8 @@ func parseWordPiece(m object) (parts, error) {
 	return parts{vocab: v, unknown: unknown, prefix: prefix, maxChars: chars}, nil
 }
 
-// checkByteLevel rejects any normalizer and pre-tokenizer other than RoBERTa's.
+// checkByteLevel rejects any pre-tokenizer other than that of RoBERTa and ModernBERT.
 func checkByteLevel(doc *tokenizer.Config) error {
-	if doc.Normalizer != nil {
-		return fmt.Errorf("normalizer: %v is not supported with BPE; want none", doc.Normalizer["type"])
-	}
 	pre := object(doc.PreTokenizer)
 	if pre["type"] != "ByteLevel" {
 		return fmt.Errorf("pre_tokenizer: %v is not supported with BPE; want ByteLevel", pre["type"])
