@@ -18,11 +18,14 @@ type fused struct {
 	embedNorm norm // the norms are float32
 	layers    []fusedLayer
 	pool, out classifierLayer
+
+	finalNorm, headNorm norm // ModernBERT's
 }
 
 // fusedLayer is one layer of it. The classifier reads only first tokens, so the last layer computes queries and
 // everything after attention for those tokens only, and keyValue is its separate projection to keys and values. In the
-// other layers, query projects to all three.
+// other layers, query projects to all three. In a ModernBERT, the norms precede what they normalize, and with mean pooling
+// the last layer is like the others.
 type fusedLayer struct {
 	query, keyValue      fusedDense
 	attended             fusedDense
@@ -46,10 +49,10 @@ type classifierLayer struct {
 	activation   string     // that follows; "" for none
 }
 
-// fusable reports whether a network can be fused. DeBERTa's disentangled attention and ModernBERT are not supported.
+// fusable reports whether a network can be fused. DeBERTa's disentangled attention is not supported.
 func fusable(n *network) bool {
 	supported := n.kind == gotch.Float || n.kind == gotch.BFloat16 && cpu.X86.HasAVX512BF16
-	return supported && !n.device.IsCuda() && !n.cfg.Disentangled.Relative && !n.isModern() && hasLinear()
+	return supported && !n.device.IsCuda() && !n.cfg.Disentangled.Relative && hasLinear()
 }
 
 // apply multiplies x by the weights. A float layer also applies the activation function.
@@ -71,6 +74,9 @@ type fusedBatch struct {
 
 // encode computes the last hidden state of each sequence's first token, [sequences, hidden] in float32.
 func (f *fused) encode(scope *tensorScope, p *packed) *ts.Tensor {
+	if f.net.isModern() {
+		return f.encodeModern(scope, p)
+	}
 	n := f.net
 	k := kernels{scope, f.threads}
 	size, longest := int64(n.cfg.HiddenSize/n.cfg.Heads), p.longest()
@@ -104,7 +110,7 @@ func (f *fused) encode(scope *tensorScope, p *packed) *ts.Tensor {
 		if !last {
 			next = f.layers[i+1].query.int8
 		}
-		x = k.inScope(x, func(k kernels) activations { return f.layer(k, &b, &f.layers[i], x, last, next) })
+		x = inScope(k, x, func(k kernels) activations { return f.layer(k, &b, &f.layers[i], x, last, next) })
 	}
 	return scope.cast(x.values, gotch.Float)
 }
@@ -112,11 +118,15 @@ func (f *fused) encode(scope *tensorScope, p *packed) *ts.Tensor {
 // classify maps first tokens [rows, hidden] to logits [rows, 2*aspects] in float32.
 func (f *fused) classify(scope *tensorScope, x *ts.Tensor, rows int64) *ts.Tensor {
 	k := kernels{scope, f.threads}
-	return k.dense(k.dense(x, rows, &f.pool), rows, &f.out)
+	x = k.dense(x, rows, &f.pool)
+	if n := f.net; n.isModern() {
+		x = k.normalize(x, rows, int64(n.cfg.HiddenSize), f.headNorm, n.cfg.LayerNormEps)
+	}
+	return k.dense(x, rows, &f.out)
 }
 
 // inScope runs a layer on x in a new tensorScope and frees x and all tensors of that scope except the result.
-func (k kernels) inScope(x activations, layer func(k kernels) activations) activations {
+func inScope[T interface{ tensors() []*ts.Tensor }](k kernels, x T, layer func(k kernels) T) T {
 	s := tensorScope{err: k.err}
 	y := layer(kernels{&s, k.threads})
 	for _, t := range y.tensors() {

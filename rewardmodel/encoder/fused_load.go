@@ -21,15 +21,20 @@ func (m *Model) fuse(pack func(d dense, from, to int64) (fusedDense, error)) err
 	n, hidden := m.net, int64(m.net.cfg.HiddenSize)
 	u := &fuser{model: m, pack: pack}
 	f := &fused{net: n, kind: n.kind, threads: m.runtime.threads, layers: make([]fusedLayer, len(n.layers)), embedNorm: u.norm(n.embedNorm)}
+	wide := int64(n.cfg.Intermediate)
+	if n.isModern() {
+		wide *= 2 // with the gate
+		f.finalNorm, f.headNorm = u.norm(n.modern.finalNorm), u.norm(n.modern.headNorm)
+	}
 	for i, l := range n.layers {
 		to := &f.layers[i]
-		if i == len(n.layers)-1 {
+		if i == len(n.layers)-1 && !n.cfg.Modern.MeanPooling {
 			to.query, to.keyValue = u.dense(l.qkv, 0, hidden), u.dense(l.qkv, hidden, 3*hidden)
 		} else {
 			to.query = u.dense(l.qkv, 0, 3*hidden)
 		}
 		to.attended = u.dense(l.attended, 0, hidden)
-		to.intermediate = u.dense(l.intermediate, 0, int64(n.cfg.Intermediate))
+		to.intermediate = u.dense(l.intermediate, 0, wide)
 		to.output = u.dense(l.output, 0, hidden)
 		to.attentionNorm, to.outputNorm = u.norm(l.attentionNorm), u.norm(l.outputNorm)
 		u.free(l.qkv.weight, l.qkv.bias, l.attended.weight, l.attended.bias, l.intermediate.weight, l.intermediate.bias, l.output.weight, l.output.bias)
@@ -65,7 +70,10 @@ func (u *fuser) classifierLayer(d dense, activation string) classifierLayer {
 		}
 		l.out, l.in = size[0], size[1]
 		wide := (l.out + 15) / 16 * 16
-		weight, bias := scope.values(d.weight, int(l.out*l.in), gotch.CPU), scope.values(d.bias, int(l.out), gotch.CPU)
+		weight, bias := scope.values(d.weight, int(l.out*l.in), gotch.CPU), make([]float32, l.out)
+		if d.bias != nil {
+			bias = scope.values(d.bias, int(l.out), gotch.CPU)
+		}
 		if scope.err != nil {
 			return nil
 		}
@@ -82,15 +90,29 @@ func (u *fuser) classifierLayer(d dense, activation string) classifierLayer {
 	return l
 }
 
-// norm converts n to float32.
+// norm converts n to float32. The kernels need a bias: one that is missing becomes 0.
 func (u *fuser) norm(n norm) norm {
 	result := norm{}
+	if n.weight == nil {
+		return result
+	}
 	u.make(func(scope *tensorScope) []*ts.Tensor {
-		result = norm{scope.cast(n.weight, gotch.Float), scope.cast(n.bias, gotch.Float)}
-		if n.weight.DType() == gotch.Float {
-			return nil // the same tensors
+		var made []*ts.Tensor
+		float := func(t *ts.Tensor) *ts.Tensor {
+			cast := scope.cast(t, gotch.Float)
+			if cast != t {
+				made = append(made, cast)
+			}
+			return cast
 		}
-		return []*ts.Tensor{result.weight, result.bias}
+		result.weight = float(n.weight)
+		if n.bias != nil {
+			result.bias = float(n.bias)
+		} else if scope.err == nil {
+			result.bias = scope.do("zeros", func() (*ts.Tensor, error) { return result.weight.ZerosLike(false) })
+			made = append(made, result.bias)
+		}
+		return made
 	})
 	return result
 }
@@ -144,7 +166,11 @@ func (m *Model) packFloats(d dense, from, to int64) (fusedDense, error) {
 	result := fusedDense{out: to - from}
 	err := m.keep(func(scope *tensorScope) []*ts.Tensor {
 		result.weight = scope.prepackFloats(scope.rows(d.weight, from, to-from))
-		result.bias = scope.rows(d.bias, from, to-from) // which shares its memory
+		if d.bias != nil {
+			result.bias = scope.rows(d.bias, from, to-from) // which shares its memory
+		} else {
+			result.bias = scope.do("zeros", func() (*ts.Tensor, error) { return ts.Zeros([]int64{to - from}, m.net.kind, gotch.CPU) })
+		}
 		return []*ts.Tensor{result.weight, result.bias}
 	})
 	return result, err

@@ -1,6 +1,7 @@
 package encoder
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -24,38 +25,44 @@ func TestFused(t *testing.T) {
 		{16, 2, 24, checkpoint.GELU}, {48, 4, 96, checkpoint.GELUTanh}, {60, 3, 100, checkpoint.ReLU}, {128, 2, 512, checkpoint.GELU},
 	} {
 		dir := randomCheckpoint(t, rng, c.hidden, c.heads, c.feed, c.act)
-		for _, threads := range []int{1, 3} {
-			r, err := NewRuntime(RuntimeOptions{Threads: threads, Device: "cpu"})
+		compareFused(t, rng, dir, fmt.Sprint(c), 4e-2)
+	}
+}
+
+// compareFused compares both layouts of a checkpoint; bf16 is the tolerance of margins in bf16.
+func compareFused(t *testing.T, rng *rand.Rand, dir, what string, bf16 float64) {
+	t.Helper()
+	for _, threads := range []int{1, 3} {
+		r, err := NewRuntime(RuntimeOptions{Threads: threads, Device: "cpu"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(r.Close)
+		for p, tolerance := range map[Precision]float64{FP32: 2e-5, BF16: bf16} {
+			plain, fused := loadPlain(t, r, dir, p), loadModel(t, r, dir, p)
+			if fused.fused == nil {
+				t.Logf("%s is not fused here", p)
+				continue
+			}
+			var batch []rewardmodel.Sequence
+			for n := 1; n <= fused.MaxLength(); n += 1 + n/9 {
+				seq := make([]int32, n)
+				for i := range seq {
+					seq[i] = int32(rng.IntN(plain.net.cfg.Vocab))
+				}
+				batch = append(batch, rewardmodel.Sequence{IDs: seq})
+			}
+			want, err := plain.Margins(batch)
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(r.Close)
-			for p, tolerance := range map[Precision]float64{FP32: 2e-5, BF16: 4e-2} {
-				plain, fused := loadPlain(t, r, dir, p), loadModel(t, r, dir, p)
-				if fused.fused == nil {
-					t.Logf("%s is not fused here", p)
-					continue
-				}
-				var batch []rewardmodel.Sequence
-				for n := 1; n <= fused.MaxLength(); n += 1 + n/9 {
-					seq := make([]int32, n)
-					for i := range seq {
-						seq[i] = int32(rng.IntN(plain.net.cfg.Vocab))
-					}
-					batch = append(batch, rewardmodel.Sequence{IDs: seq})
-				}
-				want, err := plain.Margins(batch)
-				if err != nil {
-					t.Fatal(err)
-				}
-				got, err := fused.Margins(batch)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for i := range want {
-					if d := math.Abs(float64(got[i] - want[i])); !(d <= tolerance) {
-						t.Errorf("%v, %d threads, %s, %d tokens: margin %v, want %v", c, threads, p, len(batch[i].IDs), got[i], want[i])
-					}
+			got, err := fused.Margins(batch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range want {
+				if d := math.Abs(float64(got[i] - want[i])); !(d <= tolerance) {
+					t.Errorf("%s, %d threads, %s, %d tokens: margin %v, want %v", what, threads, p, len(batch[i].IDs), got[i], want[i])
 				}
 			}
 		}
@@ -94,6 +101,12 @@ func randomCheckpoint(t *testing.T, rng *rand.Rand, hidden, heads, feed int, act
 		cfg.NumLabels, cfg.Labels, cfg.TypeVocab, man.Context = 2*len(aspects), checkpoint.AspectLabels(aspects), 2, true
 	}
 	cfg.HiddenSize, cfg.Heads, cfg.Intermediate, cfg.HiddenAct, cfg.Layers, cfg.MaxPositions = hidden, heads, feed, act, 2, 200
+	return writeRandom(t, rng, cfg, man)
+}
+
+// writeRandom writes a checkpoint with large random weights.
+func writeRandom(t *testing.T, rng *rand.Rand, cfg checkpoint.Config, man checkpoint.Manifest) string {
+	t.Helper()
 	var tensors []checkpoint.Tensor
 	for _, s := range checkpoint.Specs(cfg, true) {
 		n := 1

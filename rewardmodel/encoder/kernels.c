@@ -446,3 +446,5 @@ EACH_CPU static void dense_rows(const void *args, int64_t from, int64_t to, int 
 }
 
 void dense(const dense_args *a, int threads) { share(dense_rows, a, (a->rows + Q - 1) / Q, 1, threads); }
+
+#include "modernbert_kernels.h"

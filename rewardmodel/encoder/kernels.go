@@ -2,7 +2,7 @@ package encoder
 
 // #cgo CFLAGS: -O3 -Wno-psabi
 // #cgo LDFLAGS: -ldl -lm
-// #include "kernels.h"
+// #include "modernbert.h"
 import "C"
 
 import (
@@ -189,6 +189,8 @@ type heads struct {
 	length      *ts.Tensor // [sequences]
 	longest     int64      // maximum length, with the context
 	scratch     *ts.Tensor // see attendScratch
+	local       bool       // tokens attend only to those at most window away
+	window      int64
 
 	// Nil without contexts.
 	contextFirst, contextLength *ts.Tensor // [sequences] rows of the context, none if its length is 0
@@ -221,7 +223,11 @@ func (k kernels) attend(h heads, q, kv linearOutput, keys, values int64, firstOn
 	if firstOnly {
 		a.first_only = 1
 	}
-	if k.err == nil {
+	switch {
+	case k.err != nil:
+	case h.local:
+		C.attend_near(&C.attend_near_args{all: a, window: C.int64_t(h.window)}, C.int(k.threads))
+	default:
 		C.attend(&a, C.int(k.threads))
 	}
 	return linearOutput{values: out, columns: hidden}

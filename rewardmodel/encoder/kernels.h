@@ -1,3 +1,6 @@
+#ifndef ASSAY_KERNELS_H
+#define ASSAY_KERNELS_H
+
 // The operations of a Transformer layer between its matrix multiplications, row by row, for scoring on a CPU. Each
 // function processes one token, or one sequence and head, at a time, and reads and writes each row once. A result
 // therefore depends only on its own sequence, never on the rest of the batch or on the number of threads.
@@ -91,3 +94,5 @@ void add_norm(const add_norm_args *a, int threads);
 void attend(const attend_args *a, int threads);
 void dense(const dense_args *a, int threads);
 void quantize_rows(const quantize_args *a, int threads);
+
+#endif

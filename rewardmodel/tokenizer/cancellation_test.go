@@ -17,8 +17,11 @@ import (
 func TestIDsContext(t *testing.T) {
 	const size = 1 << 17
 	tokenizers := map[string]*Tokenizer{
-		"bpe": load(t, "bpe"), "wordpiece": load(t, "wordpiece"), "modernbert": load(t, "modernbert"),
+		"bpe": load(t, "bpe"), "wordpiece": load(t, "wordpiece"),
 		"unigram": loadFiles(t, map[string]string{spmFile: string(spmBytes(t)), configFile: `{"split_by_punct":true}`}),
+	}
+	if !testing.Short() {
+		tokenizers["modernbert"] = load(t, "modernbert")
 	}
 	for name, tok := range tokenizers {
 		for _, unit := range []string{"supercalifragilistic", "a", "= ", "你好", "one two "} {
@@ -52,7 +55,7 @@ func TestOffsetsContext(t *testing.T) {
 		Encode(text string) Encoding
 		OffsetsContext(ctx context.Context, text string) ([]segmenter.Span, error)
 	}{
-		"policy": bpe, "bpe": load(t, "bpe"), "modernbert": load(t, "modernbert"), "wordpiece": load(t, "wordpiece"), "unigram": loadFiles(t, map[string]string{spmFile: string(spmBytes(t))}),
+		"policy": bpe, "bpe": load(t, "bpe"), "wordpiece": load(t, "wordpiece"), "unigram": loadFiles(t, map[string]string{spmFile: string(spmBytes(t))}),
 	} {
 		text := strings.Repeat("one two ", 1<<14)
 		const never = 1 << 30

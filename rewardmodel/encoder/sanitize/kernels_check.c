@@ -3,7 +3,7 @@
 // size, so that AddressSanitizer sees the first byte that a kernel reads or writes beyond it.
 //
 //	kernels_check [SECONDS [SEED]]
-#include "../kernels.h"
+#include "../modernbert.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -300,11 +300,113 @@ static void check_attend(int threads) {
 			}
 }
 
+static void check_attend_near(int threads) {
+	int64_t sequences = between(1, 5), heads = between(1, 3), size = between(0, 1) ? 16 * between(1, 4) : between(1, 40);
+	attend_near_args near = {.window = between(0, 60)};
+	attend_args *a = &near.all;
+	*a = (attend_args){.heads = heads, .size = size, .first_only = (int32_t)between(0, 1), .half = (int32_t)between(0, 1), .scale = 0.3f, .runs = sequences};
+	int64_t rows = 0, lengths[5], starts[5], longest = 0;
+	for (int64_t s = 0; s < sequences; s++) {
+		lengths[s] = between(1, 120), starts[s] = rows, rows += lengths[s];
+		if (lengths[s] > longest) longest = lengths[s];
+	}
+	a->longest = longest, a->first = COPY(starts, sequences), a->length = COPY(lengths, sequences);
+	int64_t asked = a->first_only ? sequences : rows, columns = heads * size;
+	a->q = random_matrix(asked, columns, 0), a->k = random_matrix(rows, columns, 0), a->v = random_matrix(rows, columns, 0);
+	a->scratch = buffer(threads * attend_scratch(longest, size) * 4);
+	a->out = buffer(asked * columns * (a->half ? 2 : 4));
+	attend_near(&near, threads);
+	for (int64_t s = 0; s < sequences; s++)
+		for (int64_t t = 0; t < (a->first_only ? 1 : lengths[s]); t++)
+			for (int64_t h = 0; h < heads; h++) {
+				int64_t query = a->first_only ? s : starts[s] + t, low = t > near.window ? t - near.window : 0;
+				int64_t high = t + near.window < lengths[s] ? t + near.window + 1 : lengths[s];
+				double weights[high], total = 0, most = -INFINITY;
+				for (int64_t i = low; i < high; i++) {
+					weights[i] = 0;
+					for (int64_t c = 0; c < size; c++) weights[i] += at(&a->q, query, h * size + c) * a->scale * at(&a->k, starts[s] + i, h * size + c);
+					most = fmax(most, weights[i]);
+				}
+				for (int64_t i = low; i < high; i++) total += weights[i] = exp(weights[i] - most);
+				for (int64_t c = 0; c < size; c++) {
+					double want = 0;
+					for (int64_t i = low; i < high; i++) want += weights[i] / total * at(&a->v, starts[s] + i, h * size + c);
+					int64_t i = query * columns + h * size + c;
+					expect("local attention", i, result(a->out, a->half, i), want, tolerance(a->half));
+				}
+			}
+}
+
+static void check_rope(int threads) {
+	int64_t rows = between(0, 40), heads = between(1, 4), size = 2 * (between(0, 1) ? 16 * between(1, 3) : between(1, 40)), positions = between(1, 50);
+	matrix m = random_matrix(rows, heads * size, 0);
+	int64_t n = rows ? (rows - 1) * m.stride + heads * size : 0, bytes = m.half ? 2 : 4;
+	rope_args a = {.rows = rows, .heads = heads, .size = size, .stride = m.stride, .half = m.half};
+	a.positions = integers(rows, 0, positions - 1), a.cos = floats_of(positions * size / 2, 1), a.sin = floats_of(positions * size / 2, 1);
+	a.data = memcpy(buffer(n * bytes), m.data, (size_t)(n * bytes));
+	rope(&a, threads);
+	for (int64_t r = 0; r < rows; r++)
+		for (int64_t h = 0; h < heads; h++)
+			for (int64_t k = 0; k < size / 2; k++) {
+				int64_t i = h * size + k, angle = a.positions[r] * size / 2 + k;
+				double x = at(&m, r, i), y = at(&m, r, i + size / 2);
+				expect("rotated", r * m.stride + i, result(a.data, a.half, r * m.stride + i), x * a.cos[angle] - y * a.sin[angle], tolerance(a.half));
+				expect("rotated", r * m.stride + i + size / 2, result(a.data, a.half, r * m.stride + i + size / 2), y * a.cos[angle] + x * a.sin[angle], tolerance(a.half));
+			}
+}
+
+static void check_gate(int threads) {
+	int64_t rows = between(0, 40), columns = columns_of();
+	gate_args a = {.rows = rows, .columns = columns, .function = (int32_t)between(gelu, relu), .half = (int32_t)between(0, 1)};
+	a.x = random_matrix(rows, 2 * columns, 0);
+	a.out = buffer(rows * columns * (a.half ? 2 : 4));
+	gate(&a, threads);
+	for (int64_t r = 0; r < rows; r++)
+		for (int64_t c = 0; c < columns; c++)
+			expect("gated", r * columns + c, result(a.out, a.half, r * columns + c), activated(at(&a.x, r, c), a.function) * at(&a.x, r, columns + c), tolerance(a.half));
+}
+
+static void check_sum_norm(int threads) {
+	int64_t rows = between(0, 70), columns = columns_of(), more = rows + between(0, 9);
+	sum_norm_args a = {.rows = rows, .columns = columns, .half = (int32_t)between(0, 1)};
+	a.x_rows = between(0, 1) && more ? integers(rows, 0, more - 1) : NULL;
+	a.x = random_matrix(more, columns, 0);
+	if (between(0, 2)) a.y = random_matrix(rows, columns, 0);
+	if (between(0, 2)) a.sum = buffer(rows * columns * 4);
+	a.norm = random_norm(columns);
+	a.out = buffer(rows * columns * (a.half ? 2 : 4));
+	sum_norm(&a, threads);
+	const quantizer none = {0};
+	double values[columns];
+	for (int64_t r = 0; r < rows; r++) {
+		for (int64_t c = 0; c < columns; c++) {
+			values[c] = at(&a.x, a.x_rows ? a.x_rows[r] : r, c) + (a.y.data ? at(&a.y, r, c) : 0);
+			if (a.sum) expect("sum", r * columns + c, a.sum[r * columns + c], values[c], 1e-5);
+		}
+		expect_normalized(values, columns, r, &a.norm, a.out, a.half, &none);
+	}
+}
+
+static void check_mean(int threads) {
+	int64_t sequences = between(0, 6), columns = columns_of(), rows = 0, lengths[6], starts[6];
+	for (int64_t s = 0; s < sequences; s++) lengths[s] = between(1, 40), starts[s] = rows, rows += lengths[s];
+	mean_args a = {.sequences = sequences, .columns = columns, .first = COPY(starts, sequences), .length = COPY(lengths, sequences)};
+	a.x = floats_of(rows * columns, 1), a.out = buffer(sequences * columns * 4);
+	mean(&a, threads);
+	for (int64_t s = 0; s < sequences; s++)
+		for (int64_t c = 0; c < columns; c++) {
+			double want = 0;
+			for (int64_t r = 0; r < lengths[s]; r++) want += a.x[(starts[s] + r) * columns + c] / (double)lengths[s];
+			expect("mean", s * columns + c, a.out[s * columns + c], want, 1e-4);
+		}
+}
+
 int main(int argc, char **argv) {
 	static const struct {
 		const char *name;
 		void (*check)(int threads);
-	} checks[] = {{"embed", check_embed}, {"add_norm", check_add_norm}, {"quantize_rows", check_quantize}, {"rotate", check_rotate}, {"attend", check_attend}};
+	} checks[] = {{"embed", check_embed}, {"add_norm", check_add_norm}, {"quantize_rows", check_quantize}, {"rotate", check_rotate}, {"attend", check_attend},
+		{"attend_near", check_attend_near}, {"rope", check_rope}, {"gate", check_gate}, {"sum_norm", check_sum_norm}, {"mean", check_mean}};
 	double seconds = argc > 1 ? atof(argv[1]) : 5;
 	uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)time(NULL);
 	struct timespec now;
