@@ -213,6 +213,26 @@ func TestAdmissionByTime(t *testing.T) {
 	})
 }
 
+// A first call that is much slower than later ones does not limit the queue.
+func TestAdmissionAfterASlowFirstCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScorer(t, ScorerConfig{MaxQueueTime: 8 * time.Second, MaxBatchTokens: 100}, &timed{perSecond: 1})
+		first := call(t.Context(), s, distinct("first", 2)) // 8 tokens, eight seconds
+		if err := <-first; err != nil {
+			t.Fatal(err)
+		}
+		var admitted []<-chan error
+		for i := range 8 {
+			admitted = append(admitted, call(t.Context(), s, distinct(fmt.Sprint("a", i), 25))) // 100 tokens each
+		}
+		for _, done := range admitted {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 func TestThroughput(t *testing.T) {
 	var tp throughput
 	if tp.timeFor(100) != 0 || tp.capacity(time.Second) < 1<<30 {
@@ -234,6 +254,15 @@ func TestThroughput(t *testing.T) {
 	}
 	if got := tp.capacity(time.Minute); got < 590_000 || got > 600_000 {
 		t.Errorf("%d tokens in a minute", got)
+	}
+	cold := throughput{warmUp: 100}
+	cold.observe(40, time.Minute) // the first call
+	if cold.timeFor(100) != 0 || cold.capacity(time.Second) < 1<<30 {
+		t.Error("the first calls limit something")
+	}
+	cold.observe(60, time.Second)
+	if cold.timeFor(100) == 0 || cold.capacity(time.Second) > 100 {
+		t.Error("nothing is limited after the first calls")
 	}
 	tp.observe(1, 10_000*time.Hour)
 	if got := tp.timeFor(1 << 40); got <= 0 {

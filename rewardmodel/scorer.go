@@ -146,9 +146,10 @@ func NewScorer(cfg ScorerConfig, model Model, tok Tokenizer, reg prometheus.Regi
 	}
 	s := &Scorer{
 		config: cfg, model: model, tokenizer: tok, cache: cache, metrics: metrics,
-		room:      cfg.MaxLength - tok.Special(),
-		scheduler: scheduler{budget: cfg.MaxBatchTokens, limit: cfg.MaxQueueTokens},
-		stopped:   make(chan struct{}),
+		room:       cfg.MaxLength - tok.Special(),
+		scheduler:  scheduler{budget: cfg.MaxBatchTokens, limit: cfg.MaxQueueTokens},
+		throughput: throughput{warmUp: cfg.MaxBatchTokens},
+		stopped:    make(chan struct{}),
 	}
 	s.work.L = &s.mu
 	go s.run()

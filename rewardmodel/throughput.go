@@ -12,11 +12,13 @@ import (
 type throughput struct {
 	tokens  float64
 	seconds float64
+	warmUp  int // tokens without a measurement: the first calls of a model may take much longer
 }
 
 const throughputWindow = 10 * time.Second
 
 func (t *throughput) observe(tokens int, took time.Duration) {
+	t.warmUp = max(0, t.warmUp-tokens)
 	keep := math.Exp(-took.Seconds() / throughputWindow.Seconds())
 	t.tokens = t.tokens*keep + float64(tokens)
 	t.seconds = t.seconds*keep + took.Seconds()
@@ -24,7 +26,7 @@ func (t *throughput) observe(tokens int, took time.Duration) {
 
 // timeFor is the time that tokens take; 0 without a measurement.
 func (t *throughput) timeFor(tokens int) time.Duration {
-	if t.tokens == 0 {
+	if t.tokens == 0 || t.warmUp > 0 {
 		return 0
 	}
 	return seconds(float64(tokens) * t.seconds / t.tokens)
@@ -33,7 +35,7 @@ func (t *throughput) timeFor(tokens int) time.Duration {
 // capacity is how many tokens are computed within d; math.MaxInt32 without a
 // measurement.
 func (t *throughput) capacity(d time.Duration) int {
-	if t.seconds == 0 {
+	if t.seconds == 0 || t.warmUp > 0 {
 		return math.MaxInt32
 	}
 	return int(min(t.tokens*d.Seconds()/t.seconds, math.MaxInt32))
