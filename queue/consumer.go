@@ -97,3 +97,24 @@ func (w *worker) shortestWindow(ctx context.Context) (time.Duration, error) {
 	}
 	return window, nil
 }
+
+// redeliver removes the consumer if the oldest response was acknowledged before the last
+// call, and this one: after a failure of the disk, the server may keep responses that it
+// counts as acknowledged, and delivers them to no one. Once the worker has created the
+// consumer again, it gets all that are left, recognizes those with a result, and scores the
+// others.
+func (w *worker) redeliver(ctx context.Context, state jetstream.StreamState, acknowledged uint64) {
+	oldest := state.FirstSeq
+	if state.Msgs == 0 || oldest > acknowledged {
+		oldest = 0
+	}
+	again := oldest > 0 && oldest == w.leftover // or it may be about to leave
+	if w.leftover = oldest; !again {
+		return
+	}
+	w.leftover = 0
+	w.log.Warn().Uint64("sequence", oldest).Msg("the NATS server keeps responses that were acknowledged; they are delivered again")
+	if err := w.js.DeleteConsumer(ctx, StreamResponses, ConsumerScorer); err != nil {
+		w.log.Warn().Err(err).Msg("cannot remove the consumer of the responses")
+	}
+}

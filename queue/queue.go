@@ -198,7 +198,7 @@ func (q *Queue) Start(ctx context.Context, scorer Scorer) error {
 		return err
 	}
 	cfg := q.cfg.Worker
-	cfg.domain, cfg.damage = q.cfg.Conn.Domain, q.damage
+	cfg.domain, cfg.damage, cfg.embedded = q.cfg.Conn.Domain, q.damage, q.server != nil
 	worker, err := startWorker(ctx, q.nc, q.js, scorer, cfg, q.log, q.metrics)
 	if err != nil {
 		return errors.Join(err, service.drain(ctx))

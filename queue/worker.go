@@ -56,8 +56,9 @@ type WorkerConfig struct {
 	// none: then a response that kills processes is delivered forever.
 	Journal string
 
-	domain string // of JetStream; "" for the domain of the server
-	damage *js.Damage
+	domain   string // of JetStream; "" for the domain of the server
+	damage   *js.Damage
+	embedded bool // the server is in this process
 }
 
 // The defaults of a WorkerConfig.
@@ -123,6 +124,7 @@ type worker struct {
 	flight  sync.WaitGroup // the deliveries
 	monitor sync.WaitGroup // the loop that sends heartbeats and measures
 
+	leftover   uint64   // see redeliver
 	clock      js.Clock // of the leader of the stream of responses
 	mu         sync.Mutex
 	inFlight   map[*delivery]struct{}
@@ -342,15 +344,16 @@ func (w *worker) measure() {
 	info := consumer.CachedInfo()
 	w.metrics.pending.Set(float64(info.NumPending))
 	w.metrics.ackPending.Set(float64(info.NumAckPending))
-	w.measureStream(ctx)
+	w.measureStream(ctx, info.AckFloor.Stream)
 	if info.NumPending == 0 && info.NumAckPending == 0 {
 		w.results.Clear()
 	}
 }
 
 // measureStream measures how full the stream of responses is, and how long the oldest
-// response has been waiting. A full stream rejects publishers.
-func (w *worker) measureStream(ctx context.Context) {
+// response has been waiting. A full stream rejects publishers. All responses up to
+// acknowledged should be gone.
+func (w *worker) measureStream(ctx context.Context, acknowledged uint64) {
 	info, err := w.responsesInfo(ctx)
 	if err != nil {
 		return
@@ -363,6 +366,9 @@ func (w *worker) measureStream(ctx context.Context) {
 		oldest = info.TimeStamp.Sub(info.State.FirstTime) // both are times of the server
 	}
 	w.metrics.oldest.Set(max(oldest, 0).Seconds())
+	if w.cfg.embedded {
+		w.redeliver(ctx, info.State, acknowledged)
+	}
 }
 
 // drain pulls no more responses, waits for those in flight, and negatively acknowledges

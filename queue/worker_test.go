@@ -367,3 +367,33 @@ func TestReplicasShareTheWork(t *testing.T) {
 	require.NotZero(t, worked[0].Load())
 	require.NotZero(t, worked[1].Load())
 }
+
+// A response that the server counts as acknowledged, and keeps, gets its reward, or is
+// recognized if it has one.
+func TestAcknowledgedResponsesThatAreLeft(t *testing.T) {
+	t.Parallel()
+	q := openQueue(t, testConfig(t))
+	w, err := newWorker(q.nc, q.js, scorerFunc(good), WorkerConfig{embedded: true}, q.log, q.metrics)
+	require.NoError(t, err)
+	_, err = w.attach(jstest.Context(t), false)
+	require.NoError(t, err)
+	for _, id := range []string{"r1", "r2"} {
+		publish(t, q, "x", id, item("A text."))
+	}
+	_, err = q.js.PublishMsg(jstest.Context(t), &nats.Msg{Subject: SubjectRewards + ".x", Header: nats.Header{jetstream.MsgIDHeader: {"x r1"}}})
+	require.NoError(t, err)
+	_, err = q.js.ResetConsumerToSequence(jstest.Context(t), StreamResponses, ConsumerScorer, 3) // as if both were acknowledged
+	require.NoError(t, err)
+	require.Equal(t, 2, jstest.Count(q.js, StreamResponses))
+
+	w.measure()
+	_, err = q.js.Consumer(jstest.Context(t), StreamResponses, ConsumerScorer)
+	require.NoError(t, err, "they may be about to leave")
+	w.measure()
+	_, err = q.js.Consumer(jstest.Context(t), StreamResponses, ConsumerScorer)
+	require.ErrorIs(t, err, jetstream.ErrConsumerNotFound)
+	require.NoError(t, w.closeJournal())
+	require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
+	awaitEmpty(t, q)
+	require.Equal(t, 2, jstest.Count(q.js, StreamRewards))
+}
