@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"assay/queue/internal/blocks"
 	"assay/queue/internal/js"
+	"assay/queue/labels"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
@@ -50,14 +52,19 @@ func (s *Server) monitorDisk(ctx context.Context) {
 	delay, recovered := checkInterval, time.Time{}
 	for js.Sleep(ctx, checkInterval); ctx.Err() == nil; js.Sleep(ctx, checkInterval) {
 		why := s.writeError()
-		if why == nil {
+		switch {
+		case why != nil:
+			s.report(fmt.Errorf("%w: %w; free space on the disk of the data directory", ErrStoreFailed, why))
+			s.log.Error().Err(why).Str("data_dir", s.cfg.DataDir).Msg("the streams cannot be written: feedback and streamed responses are rejected until the disk accepts data again")
+		case s.labelsDamaged():
+			s.report(fmt.Errorf("%w while a damaged label is erased", ErrStoreFailed))
+			s.log.Warn().Msg("closing the streams to erase a damaged label")
+		default:
 			if time.Since(recovered) > recoveryResetAfter {
 				delay = checkInterval
 			}
 			continue
 		}
-		s.report(fmt.Errorf("%w: %w; free space on the disk of the data directory", ErrStoreFailed, why))
-		s.log.Error().Err(why).Str("data_dir", s.cfg.DataDir).Msg("the streams cannot be written: feedback and streamed responses are rejected until the disk accepts data again")
 		for ctx.Err() == nil {
 			err := s.reopen()
 			if err == nil {
@@ -131,6 +138,43 @@ func (s *Server) reopen() error {
 	}
 	shutdown(srv)
 	return s.start(opts)
+}
+
+// checkLabels makes the monitor look for damaged labels that only a server that is stopped
+// can lose, when one was read.
+func (s *Server) checkLabels(r js.DamagedRecord) {
+	if r.Stream == labels.StreamFeedback {
+		s.damaged.Store(true)
+	}
+}
+
+// labelsDamaged reports whether labels are damaged that eraseLabels would erase.
+func (s *Server) labelsDamaged() bool {
+	if !s.damaged.Swap(false) {
+		return false
+	}
+	found, err := s.labelBlocks().Damaged()
+	if err != nil {
+		s.log.Warn().Err(err).Msg("cannot read the files of the labels")
+	}
+	return len(found) > 0
+}
+
+// eraseLabels erases the damaged labels of a server that is stopped: it could not replace
+// them, and would cut off the file that they are in after a crash.
+func (s *Server) eraseLabels() {
+	erased, err := s.labelBlocks().Erase()
+	if err != nil {
+		s.log.Warn().Err(err).Msg("cannot erase the damaged labels")
+	}
+	for _, m := range erased {
+		s.cfg.damage.ReportErased(js.DamagedRecord{Stream: labels.StreamFeedback, Subject: m.Subject, Sequence: m.Sequence})
+	}
+}
+
+func (s *Server) labelBlocks() blocks.Stream {
+	return blocks.Stream{Name: labels.StreamFeedback, Subject: js.SubjectOf,
+		Dir: filepath.Join(s.cfg.DataDir, "nats", "jetstream", "$G", "streams", labels.StreamFeedback, "msgs")}
 }
 
 // probe checks that a file can be written.

@@ -19,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"assay/internal/durable"
+	"assay/queue/internal/js"
 )
 
 const (
@@ -59,6 +60,8 @@ type ServerConfig struct {
 	// the fsync, which follows within this time: a power failure loses what was
 	// acknowledged since, and a killed process nothing.
 	SyncInterval time.Duration
+
+	damage *js.Damage // gets the labels that are erased; nil: they are only erased
 }
 
 // Server is a NATS server with JetStream in this process. When its disk is full it stops
@@ -70,8 +73,9 @@ type Server struct {
 
 	running atomic.Pointer[server.Server]
 	failed  atomic.Pointer[error] // why the streams cannot be written
-	stop    context.CancelFunc    // of the disk monitor
-	monitor sync.WaitGroup
+	damaged atomic.Bool           // a label may be damaged, see checkLabels
+	stop          context.CancelFunc // of the disk monitor
+	monitor       sync.WaitGroup
 }
 
 // StartEmbedded starts a server and returns when clients can connect. Its error wraps
@@ -101,8 +105,9 @@ func StartEmbedded(cfg ServerConfig, log zerolog.Logger) (*Server, error) {
 	return s, nil
 }
 
-// start starts a server. After an error no server is running.
+// start erases damaged labels and starts a server. After an error no server is running.
 func (s *Server) start(opts *server.Options) error {
+	s.eraseLabels()
 	srv, err := server.NewServer(opts)
 	if err != nil {
 		return fmt.Errorf("embedded NATS server: %w", err)

@@ -98,9 +98,11 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	if q.cfg.Conn.URL != "" {
 		q.nc, err = Connect(ctx, q.cfg.Conn, q.log)
 	} else {
+		q.cfg.Server.damage = q.damage
 		if q.server, err = StartEmbedded(q.cfg.Server, q.log); err != nil {
 			return err
 		}
+		q.damage.OnReport(q.server.checkLabels)
 		q.nc, err = q.server.Connect(ctx, q.log)
 	}
 	if err != nil {

@@ -34,6 +34,7 @@ type indexer struct {
 	started time.Time // when the index was started
 	gaps    []js.Gap  // sequences before next that were not delivered
 	missed  bool      // some of them are stored, so that the index has to be read again
+	erased  int       // see Log.erased
 
 	stalledAt   uint64 // last sequence of the stream when the consumer was stalled
 	stalledTime time.Time
@@ -173,10 +174,10 @@ func (w *indexer) stalled(info *jetstream.StreamInfo) bool {
 
 // resume decides where to continue, and reports whether that is the start of the
 // stream. A stream that was replaced needs a new index, and so do records that
-// expire or that were not delivered.
+// expire, that were not delivered, or that were erased because they are damaged.
 func (w *indexer) resume(info *jetstream.StreamInfo) bool {
 	switch {
-	case w.index == nil, w.replaced(info):
+	case w.index == nil, w.replaced(info), w.erased != w.erasedRecords():
 		w.mu.Lock()
 		w.current = false
 		w.mu.Unlock()
@@ -184,7 +185,7 @@ func (w *indexer) resume(info *jetstream.StreamInfo) bool {
 		return false
 	}
 	w.index, w.next, w.created, w.started = feedback.NewIndex(), 1, info.Created, time.Now()
-	w.gaps, w.missed = nil, false
+	w.gaps, w.missed, w.erased = nil, false, w.erasedRecords()
 	return true
 }
 
@@ -326,6 +327,6 @@ func (w *indexer) advance(sequence uint64) {
 func (w *indexer) reached(sequence uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.Log.index, w.current, w.position = w.index, true, sequence
+	w.Log.index, w.current, w.position, w.Log.erased = w.index, true, sequence, w.erased
 	w.notify()
 }

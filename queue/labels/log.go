@@ -64,6 +64,7 @@ type Log struct {
 	index    *feedback.Index
 	position uint64        // last sequence of the stream that the index has read
 	current  bool          // the index has read all that the stream had when the indexer started
+	erased   int           // number of damaged records that were erased before the index was read
 	moved    chan struct{} // closed when one of these changes
 
 	erasures pendingErasures
@@ -151,7 +152,7 @@ func (l *Log) CaughtUp(ctx context.Context) error {
 func (l *Log) await(ctx context.Context, sequence uint64) error {
 	for {
 		l.mu.Lock()
-		moved, reached := l.moved, l.current && l.position >= sequence
+		moved, reached := l.moved, l.current && l.position >= sequence && l.erased == l.erasedRecords()
 		l.mu.Unlock()
 		if reached {
 			return nil
@@ -169,6 +170,10 @@ func (l *Log) await(ctx context.Context, sequence uint64) error {
 		}
 	}
 }
+
+// erasedRecords is the number of damaged records that were erased. An index that was read
+// before may still have them.
+func (l *Log) erasedRecords() int { return len(l.cfg.Damage.Erased(StreamFeedback)) }
 
 // lastSequence is the sequence of the last message that is not deleted.
 func (l *Log) lastSequence(ctx context.Context) (uint64, error) {

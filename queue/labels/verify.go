@@ -19,7 +19,11 @@ func (l *Log) Verify(ctx context.Context) (feedback.Verification, error) {
 // verify calls intact with each record that is intact, in order.
 func (l *Log) verify(ctx context.Context, intact func(js.Message) error) (feedback.Verification, error) {
 	v := feedback.Verification{Damaged: []feedback.DamagedRecord{}}
-	unreadable, err := l.verifyStored(ctx, &v, intact)
+	erased := l.cfg.Damage.Erased(StreamFeedback)
+	unreadable, err := l.verifyStored(ctx, &v, func(msg js.Message) error {
+		erased = slices.DeleteFunc(erased, func(r js.DamagedRecord) bool { return r.Subject == msg.Subject }) // there is another
+		return intact(msg)
+	})
 	lost, lostErr := js.ReportLost(ctx, l.nc, l.cfg.Domain, StreamFeedback, l.cfg.Damage) // last: the server finds it out when it reads
 	if err != nil {
 		return v, err
@@ -29,6 +33,9 @@ func (l *Log) verify(ctx context.Context, intact func(js.Message) error) (feedba
 	}
 	for _, sequence := range unreadable {
 		v.AddDamaged(feedback.DamagedRecord{Sequence: sequence, Reason: "the NATS server cannot read it"})
+	}
+	for _, r := range erased {
+		v.AddDamaged(feedback.DamagedRecord{Sequence: r.Sequence, Reason: "it was damaged, and was erased"})
 	}
 	for _, sequence := range lost {
 		if !slices.Contains(unreadable, sequence) {

@@ -71,6 +71,27 @@ func verifyHeader(subject string, header nats.Header) (payload string, sealed bo
 	return payload, true, nil
 }
 
+// SubjectOf returns the subject of a damaged record, and false unless it is certain: it is
+// stored twice, and covered by the checksum of the headers. subject is the stored one, and
+// body contains the headers.
+func SubjectOf(subject string, body []byte) (string, bool) {
+	if subject != "" && bytes.Contains(body, []byte("\r\n"+HeaderRecord+": "+subject+"\r\n")) {
+		return subject, true
+	}
+	start := max(bytes.Index(body, []byte("NATS/1.0\r\n")), 0)
+	header, err := nats.DecodeHeadersMsg(body[start:])
+	if err != nil {
+		return "", false
+	}
+	for _, certain := range []string{subject, header.Get(HeaderRecord)} {
+		header.Set(HeaderRecord, certain)
+		if sealed, err := VerifyHeader(certain, header); sealed && err == nil {
+			return certain, true
+		}
+	}
+	return "", false
+}
+
 // hasHeaders reports whether a payload contains the end of a header block: the length
 // of the headers is damaged.
 func hasHeaders(data []byte) bool {

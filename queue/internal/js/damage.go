@@ -20,8 +20,8 @@ type DamagedRecord struct {
 }
 
 // Damage counts and logs the damaged records that a process reads, each once, up to
-// maxDamaged. They stay in their streams, until a later record of the subject replaces
-// them. A nil *Damage reports nothing.
+// maxDamaged. They stay in their streams, until they are erased or a later record of the
+// subject replaces them. A nil *Damage reports nothing.
 type Damage struct {
 	count *prometheus.CounterVec // by stream
 	log   zerolog.Logger
@@ -29,7 +29,8 @@ type Damage struct {
 	mu     sync.Mutex
 	seen   map[DamagedRecord]bool
 	warned bool // that seen is full
-	hook   func(DamagedRecord)
+	hooks  []func(DamagedRecord)
+	erased []DamagedRecord
 }
 
 // NewDamage returns a Damage that counts by stream.
@@ -39,11 +40,42 @@ func NewDamage(count *prometheus.CounterVec, log zerolog.Logger) *Damage {
 
 // Report reports a damaged record, unless it was reported before.
 func (d *Damage) Report(r DamagedRecord) {
+	d.report(r, "a stored record is damaged: it is ignored, and kept until a later one replaces it; check the disk, and restore it from a backup or an export")
+}
+
+// ReportErased reports a damaged record that was erased, so that another one can be stored
+// on its subject.
+func (d *Damage) ReportErased(r DamagedRecord) {
 	if d == nil {
 		return
 	}
 	d.mu.Lock()
-	known, full, hook := d.seen[r], len(d.seen) >= maxDamaged, d.hook
+	d.erased = append(d.erased, r)
+	d.mu.Unlock()
+	d.report(r, "a stored record was damaged, and is erased: a new one can be stored in its place; check the disk, and restore it from a backup or an export")
+}
+
+// Erased returns the records of a stream that were erased since the process started.
+func (d *Damage) Erased(stream string) (erased []DamagedRecord) {
+	if d == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range d.erased {
+		if r.Stream == stream {
+			erased = append(erased, r)
+		}
+	}
+	return erased
+}
+
+func (d *Damage) report(r DamagedRecord, message string) {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	known, full, hooks := d.seen[r], len(d.seen) >= maxDamaged, slices.Clone(d.hooks)
 	warn := full && !known && !d.warned
 	d.warned = d.warned || warn
 	if !full {
@@ -58,8 +90,8 @@ func (d *Damage) Report(r DamagedRecord) {
 	}
 	d.count.WithLabelValues(r.Stream).Inc()
 	d.log.Error().Str("stream", r.Stream).Str("subject", r.Subject).Uint64("sequence", r.Sequence).
-		Msg("a stored record is damaged: it is ignored, and kept until a later one replaces it; check the disk, and restore it from a backup or an export")
-	if hook != nil {
+		Msg(message)
+	for _, hook := range hooks {
 		hook(r)
 	}
 }
@@ -78,7 +110,7 @@ func (d *Damage) Known(r DamagedRecord) bool {
 // that is reported for the first time. hook must not block.
 func (d *Damage) OnReport(hook func(DamagedRecord)) {
 	d.mu.Lock()
-	d.hook = hook
+	d.hooks = append(d.hooks, hook)
 	known := slices.Collect(maps.Keys(d.seen))
 	d.mu.Unlock()
 	for _, r := range known {
