@@ -41,7 +41,21 @@ func (s *Server) Healthy() error {
 	return nil
 }
 
-func (s *Server) report(err error) { s.failed.Store(&err) }
+func (s *Server) report(err error) {
+	s.failed.Store(&err)
+	s.interruptions.Add(1)
+}
+
+// Interruptions and Check make a Server a js.Disk.
+func (s *Server) Interruptions() uint64 { return s.interruptions.Load() }
+
+// Check is Healthy for a failure that the monitor may not have noticed yet.
+func (s *Server) Check() error {
+	if err := s.Healthy(); err != nil {
+		return err
+	}
+	return s.writeError()
+}
 
 // monitorDisk watches the streams until ctx ends. A stream that failed to write, as on a
 // full disk, accepts nothing more until it is opened again, and does not reply. So it

@@ -74,6 +74,9 @@ type Server struct {
 	running atomic.Pointer[server.Server]
 	failed  atomic.Pointer[error] // why the streams cannot be written
 	damaged atomic.Bool           // a label may be damaged, see checkLabels
+	// interruptions counts what makes replies of the server doubtful: changes of failed, and
+	// files that it could not read.
+	interruptions atomic.Uint64
 	stop          context.CancelFunc // of the disk monitor
 	monitor       sync.WaitGroup
 }
@@ -112,7 +115,7 @@ func (s *Server) start(opts *server.Options) error {
 	if err != nil {
 		return fmt.Errorf("embedded NATS server: %w", err)
 	}
-	slog := newServerLog(s.log)
+	slog := newServerLog(s.log, func() { s.interruptions.Add(1) })
 	srv.SetLogger(slog, false, false)
 	srv.Start()
 	if err := s.ready(srv, slog.fatal); err != nil {

@@ -111,6 +111,9 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	if q.js, err = js.New(q.nc, q.cfg.Conn.Domain); err != nil {
 		return err
 	}
+	if q.server != nil {
+		q.js = js.Guard(q.js, q.server)
+	}
 	streams := q.cfg.Streams
 	streams.apiLevel2 = hasAPILevel2(q.nc.ConnectedServerVersion())
 	start := time.Now()
@@ -167,7 +170,7 @@ func (q *Queue) Labels() *labels.Log { return q.labels }
 
 // OpenRegistry opens the registry of models.
 func (q *Queue) OpenRegistry(ctx context.Context) (*registry.Registry, error) {
-	return registry.Open(ctx, q.nc, q.cfg.Conn.Domain, q.damage, q.log)
+	return registry.Open(ctx, q.nc, q.js, q.cfg.Conn.Domain, q.damage, q.log)
 }
 
 // DamagedRecord is a stored record that is not as assay wrote it.

@@ -62,11 +62,7 @@ type Registry struct {
 
 // Open returns the registry of a server that has its buckets and streams. domain is
 // that of JetStream, "" for the domain of the server; damage gets the damaged records.
-func Open(ctx context.Context, nc *nats.Conn, domain string, damage *js.Damage, log zerolog.Logger) (*Registry, error) {
-	jet, err := js.New(nc, domain)
-	if err != nil {
-		return nil, err
-	}
+func Open(ctx context.Context, nc *nats.Conn, jet jetstream.JetStream, domain string, damage *js.Damage, log zerolog.Logger) (*Registry, error) {
 	stream := func(name string) (stream jetstream.Stream, err error) {
 		err = js.Retry(ctx, func(ctx context.Context) error {
 			stream, err = jet.Stream(ctx, name)

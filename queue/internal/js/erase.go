@@ -36,8 +36,11 @@ func Erase(ctx context.Context, stream jetstream.Stream, sequence uint64) error 
 		return nil
 	}
 	// Another client may have replaced or deleted it in the meantime.
-	if _, missing := stream.GetMsg(ctx, sequence); errors.Is(missing, jetstream.ErrMsgNotFound) {
+	switch _, missing := stream.GetMsg(ctx, sequence); {
+	case errors.Is(missing, jetstream.ErrMsgNotFound):
 		return nil
+	case errors.Is(missing, ErrUncertain):
+		err = missing
 	}
 	return fmt.Errorf("stream %s: erasing: %w", stream.CachedInfo().Config.Name, Explain(err))
 }

@@ -29,7 +29,7 @@ const (
 
 // Retryable reports whether err may be transient and end within seconds.
 func Retryable(err error) bool {
-	if Leaderless(err) {
+	if Leaderless(err) || errors.Is(err, ErrUncertain) {
 		return true
 	}
 	for _, known := range []error{
