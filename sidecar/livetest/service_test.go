@@ -79,20 +79,22 @@ type service struct {
 	queue      *queue.Queue
 	sessions   *live.Sessions
 	memory     *rewardmodel.Memory
+	metrics    *prometheus.Registry
 	scored     atomic.Int64 // responses that were counted as scored
 }
 
 func start(t *testing.T, over transport, with settings) *service {
 	t.Helper()
-	s := &service{}
+	s := &service{metrics: prometheus.NewRegistry()}
 	scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Name: "default", Version: "v7"}, hashes{}, runes{}, nil)
 	require.NoError(t, err)
 	t.Cleanup(scorer.Close)
 	if with.memory > 0 {
-		s.memory, err = rewardmodel.NewMemory(with.memory, nil)
+		s.memory, err = rewardmodel.NewMemory(with.memory, s.metrics)
 		require.NoError(t, err)
 	}
 	s.sessions = live.New(versions{scorer, &s.scored}, with.live)
+	require.NoError(t, s.metrics.Register(s.sessions))
 	if over.queue {
 		cfg := queuetest.Config(t)
 		cfg.Service.Live, cfg.Service.Memory = s.sessions, s.memory
@@ -173,34 +175,48 @@ func (s *service) score(t *testing.T, id, text string) result {
 	return answer.Results[0]
 }
 
-// ended waits until so many sessions have ended with an outcome.
-func (s *service) ended(t *testing.T, outcome string, n int) {
-	t.Helper()
-	metrics := prometheus.NewRegistry()
-	require.NoError(t, metrics.Register(s.sessions))
-	var found map[string]int
-	defer func() {
-		if t.Failed() {
-			t.Log("the sessions ended as", found)
-		}
-	}()
-	require.Eventually(t, func() bool { found = s.outcomes(t, metrics); return found[outcome] == n }, deadline, 5*time.Millisecond,
-		"%d sessions ended as %s", n, outcome)
-}
-
-// outcomes are the numbers of ended sessions by outcome, without zeros.
-func (s *service) outcomes(t *testing.T, metrics *prometheus.Registry) map[string]int {
-	families, err := metrics.Gather()
+// value returns a metric of the sessions or of the memory; label is that of its only
+// label, if it has one.
+func (s *service) value(t *testing.T, name, label string) float64 {
+	families, err := s.metrics.Gather()
 	if err != nil {
 		t.Error(err)
 	}
-	found := map[string]int{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			if f.GetName() == "assay_live_sessions_ended_total" && m.GetCounter().GetValue() > 0 {
-				found[m.GetLabel()[0].GetValue()] = int(m.GetCounter().GetValue())
+			if f.GetName() == name && (label == "" || m.GetLabel()[0].GetValue() == label) {
+				return m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
 	}
-	return found
+	return -1
+}
+
+// eventually waits until a metric has a value.
+func (s *service) eventually(t *testing.T, name, label string, want float64) {
+	t.Helper()
+	var got float64
+	for start := time.Now(); time.Since(start) < deadline; {
+		if got = s.value(t, name, label); got == want {
+			return
+		}
+		select {
+		case <-t.Context().Done():
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	t.Fatalf("%s of %q is %v, not %v", name, label, got, want)
+}
+
+// ended waits until so many sessions have ended with an outcome.
+func (s *service) ended(t *testing.T, outcome string, n int) {
+	t.Helper()
+	s.eventually(t, "assay_live_sessions_ended_total", outcome, float64(n))
+}
+
+// empty waits until no session is open and nothing holds memory.
+func (s *service) empty(t *testing.T) {
+	t.Helper()
+	s.eventually(t, "assay_live_sessions", "", 0)
+	s.eventually(t, "assay_request_memory_bytes", "", 0)
 }

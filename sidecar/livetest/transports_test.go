@@ -27,6 +27,8 @@ type session interface {
 	// send sends a message, given as JSON. An error means that the service has ended
 	// the session: receive says why.
 	send(message string) error
+	// sendBytes sends the bytes of a piece of text as they are.
+	sendBytes(text string) error
 	// end ends the text without the message close, where the transport can; otherwise
 	// it sends that.
 	end() error
@@ -44,9 +46,10 @@ type event struct {
 		Text              string
 		Violation         float64
 	}
-	Reset  *struct{ Index int }
-	Result *result
-	Error  *struct{ Code, Message string }
+	Reset    *struct{ Index int }
+	Progress *struct{ Bytes int }
+	Result   *result
+	Error    *struct{ Code, Message string }
 }
 
 // last reports whether no event follows.
@@ -152,6 +155,11 @@ func (h *httpSession) send(message string) error {
 	_, err := io.WriteString(h.to, message+"\n")
 	return err
 }
+
+func (h *httpSession) sendBytes(text string) error { return h.send(quoted(text)) }
+
+// quoted is the message of a text without characters to escape, which need not be valid.
+func quoted(text string) string { return `{"text":"` + text + `"}` }
 
 func (h *httpSession) end() error { return h.to.Close() }
 
