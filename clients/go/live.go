@@ -26,6 +26,10 @@ type LiveOptions struct {
 	// MaxUtterances is the maximum number of utterances that the response will have,
 	// for LiveEvent.Stop only; 0: unknown.
 	MaxUtterances int
+	// Progress also asks for an event, with only LiveEvent.Progress, once the session is
+	// open and whenever text that was sent is scored. A service that does not know it
+	// sends none.
+	Progress bool
 	// Options apply to the result and to all events. Priority is not used: live
 	// sessions are interactive.
 	Options Options
@@ -35,7 +39,10 @@ type LiveOptions struct {
 type LiveEvent struct {
 	// Reset, unless nil, reports that the events of all utterances from its Index on are
 	// void: they were reasoning. The other fields are then zero.
-	Reset     *LiveReset    `json:"reset"`
+	Reset *LiveReset `json:"reset"`
+	// Progress, unless nil, reports how much of the text is scored, as LiveOptions.Progress
+	// asks for. The other fields are then zero.
+	Progress  *LiveProgress `json:"progress"`
 	Utterance LiveUtterance `json:"utterance"`
 	Violation float64       `json:"violation"` // of the response so far, in [0,1]
 	Reward    float64       `json:"reward"`    // of the response so far, on the scale of Options.Reward
@@ -46,6 +53,11 @@ type LiveEvent struct {
 // LiveReset says which utterances are void.
 type LiveReset struct {
 	Index int `json:"index"` // of the first one
+}
+
+// LiveProgress says how much of the text is scored.
+type LiveProgress struct {
+	Bytes int `json:"bytes"` // of UTF-8, of the text that was sent
 }
 
 // LiveUtterance is a scored utterance. Start and End index the text that was sent.
@@ -127,7 +139,8 @@ func (c *Client) encodeOpen(o LiveOptions) ([]byte, error) {
 		Prompt      string `json:"prompt,omitzero"`
 		Provisional int    `json:"provisional_tokens"`
 		Most        int    `json:"max_utterances,omitzero"`
-	}{o.ID, o.Prompt, o.Provisional, o.MaxUtterances})
+		Progress    bool   `json:"progress,omitzero"`
+	}{o.ID, o.Prompt, o.Provisional, o.MaxUtterances, o.Progress})
 	if err != nil {
 		return nil, &InputError{-1, "open", err.Error()}
 	}
@@ -280,7 +293,7 @@ func (l *Live) handle(line []byte) (ended bool, err error) {
 		return true, err
 	case m.Utterance != nil:
 		m.LiveEvent.Utterance = *m.Utterance
-	case m.Reset == nil:
+	case m.Reset == nil && m.LiveEvent.Progress == nil:
 		return false, nil // of a newer service
 	}
 	l.mu.Lock()

@@ -12,11 +12,14 @@ type LiveMessage struct {
 	Open  *rewardmodel.LiveRequest // without Memory and Source, which are the transport's
 	Text  *string                  // the next piece of the response, valid UTF-8; may be empty
 	Close bool
+	// Progress is of Open: the client wants an event once the session is open and whenever
+	// text is scored.
+	Progress bool
 }
 
 // DecodeLiveMessage parses a message of a live session, as strictly as DecodeRequest:
 //
-//	{"open":{"id":"...","prompt":"...","model":"...","options":{...},"provisional_tokens":16,"max_utterances":40}}
+//	{"open":{"id":"...","prompt":"...","model":"...","options":{...},"provisional_tokens":16,"max_utterances":40,"progress":true}}
 //	{"text":"..."}
 //	{"close":{}}
 //
@@ -30,7 +33,7 @@ func DecodeLiveMessage(line []byte, limits Limits) (LiveMessage, error) {
 		switch name {
 		case "open":
 			m.Open = &rewardmodel.LiveRequest{}
-			err = d.object(d.openMember(m.Open))
+			err = d.object(d.openMember(&m))
 		case "text":
 			var text string
 			text, err = d.text()
@@ -62,7 +65,8 @@ func DecodeLiveMessage(line []byte, limits Limits) (LiveMessage, error) {
 	return m, nil
 }
 
-func (d *decoder) openMember(r *rewardmodel.LiveRequest) func(string) error {
+func (d *decoder) openMember(m *LiveMessage) func(string) error {
+	r := m.Open
 	return func(name string) (err error) {
 		switch name {
 		case "id":
@@ -82,6 +86,11 @@ func (d *decoder) openMember(r *rewardmodel.LiveRequest) func(string) error {
 			var most *int
 			if most, err = d.integer(); err == nil {
 				r.MaxUtterances = *most
+			}
+		case "progress":
+			var wanted *bool
+			if wanted, err = d.boolean(); err == nil {
+				m.Progress = *wanted
 			}
 		default:
 			err = d.skip()
@@ -137,6 +146,20 @@ type liveUtteranceJSON struct {
 	Violation   float64 `json:"violation"`
 	Violating   bool    `json:"violating,omitzero"`
 	Provisional bool    `json:"provisional,omitzero"`
+}
+
+// AppendLiveProgress appends the JSON of progress to dst: {"progress":{"bytes":12}}, where
+// bytes are those of the text, in UTF-8, whose complete utterances are scored.
+func AppendLiveProgress(dst []byte, bytes int) ([]byte, error) {
+	return appendJSON(dst, liveProgressEventJSON{liveProgressJSON{bytes}})
+}
+
+type liveProgressEventJSON struct {
+	Progress liveProgressJSON `json:"progress"`
+}
+
+type liveProgressJSON struct {
+	Bytes int `json:"bytes"`
 }
 
 // AppendLiveResult appends the JSON of the result of a session, which answer holds, to

@@ -41,7 +41,7 @@ type Proxy struct {
 	OpsListen     string   `placeholder:"HOST:PORT" help:"Listen address for health and metrics, and for profiles (/debug/pprof/), which need a caller on this machine. Every path of --listen is the upstream's."`
 	cli.ServerTLSFlags
 	Insecure        bool          `help:"Allow a listener that other machines can reach. The proxy has no tokens: it forwards the client's to the upstream."`
-	VerdictTimeout  time.Duration `default:"${proxy_verdict_timeout}" help:"Timeout of a verdict: with --mode observe, of the end of a response, which then has none; otherwise of the utterances that the next 4 KiB of a text complete, and of the rest at its end; a later one is a failure. With --url, only of the rest at the end."`
+	VerdictTimeout  time.Duration `default:"${proxy_verdict_timeout}" help:"Timeout of a verdict: with --mode observe, of the end of a response, which then has none; otherwise of the utterances that the next 4 KiB of a text complete, and of the rest at its end; a later one is a failure. With --url, it also bounds the time for which the service may leave text unscored, in every mode; 0 (with observe): none."`
 	UpstreamTimeout time.Duration `default:"${proxy_upstream_timeout}" help:"Maximum time for which the upstream may send nothing."`
 	ShutdownTimeout time.Duration `default:"${shutdown_timeout}" help:"Time to finish requests in flight after SIGINT or SIGTERM; a second signal terminates immediately."`
 	MaxRequests     int           `default:"${proxy_max_requests}" help:"Maximum guarded requests in flight; requests beyond it get 503."`
@@ -287,7 +287,7 @@ func (c *Proxy) guard(ctx context.Context, registry prometheus.Registerer) (prox
 		if err != nil {
 			return nil, nil, cli.Usage(fmt.Errorf("--url: %w", err))
 		}
-		return proxy.NewRemote(service, c.Config().Reasoning()), func() error { service.Close(); return nil }, nil
+		return proxy.NewRemote(service, c.Config().Reasoning(), c.VerdictTimeout), func() error { service.Close(); return nil }, nil
 	}
 	m, err := c.Flags.Config().Open()
 	if err != nil {

@@ -286,4 +286,6 @@ func (s *sentenceSession) Close(context.Context) (proxy.Verdict, error) {
 	return s.verdict, nil
 }
 
+func (s *sentenceSession) Done() <-chan struct{} { return nil }
+
 func (s *sentenceSession) End() {}

@@ -13,8 +13,10 @@ type Guard interface {
 
 // Session scores one text. Its methods must not be called concurrently.
 type Session interface {
-	// Feed appends a piece, valid UTF-8, to the text.
+	// Feed appends a piece, valid UTF-8, to the text. The piece may be empty.
 	Feed(ctx context.Context, piece string) error
+	// Done is closed when the session has ended, also by itself: then Feed says why.
+	Done() <-chan struct{}
 	// Close ends the text and returns its verdict once all its events are reported.
 	Close(ctx context.Context) (Verdict, error)
 	// End ends the session without a verdict, unless it has ended.

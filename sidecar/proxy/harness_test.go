@@ -94,6 +94,8 @@ func (s *sentenceSession) settle(end int) {
 	s.report(e)
 }
 
+func (s *sentenceSession) Done() <-chan struct{} { return nil }
+
 func (s *sentenceSession) Close(context.Context) (proxy.Verdict, error) {
 	s.End()
 	if strings.TrimSpace(s.text) == "" {

@@ -52,6 +52,9 @@ func (s *localSession) Close(ctx context.Context) (Verdict, error) {
 	return verdictOf(answer.Results[0], answer.Model), nil
 }
 
+// Done implements [Session].
+func (s *localSession) Done() <-chan struct{} { return s.session.Done() }
+
 // End implements [Session].
 func (s *localSession) End() { s.session.End() }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -81,7 +82,7 @@ func TestRemote(t *testing.T) {
 	connection, err := client.New(service.URL, client.WithToken("secret"))
 	require.NoError(t, err)
 	defer connection.Close()
-	remote := proxy.NewRemote(connection, rewardmodel.ReasoningSkipOpened)
+	remote := proxy.NewRemote(connection, rewardmodel.ReasoningSkipOpened, time.Minute)
 	require.NoError(t, remote.Ready(t.Context()))
 
 	events := make(chan proxy.Event, 8)
@@ -112,7 +113,7 @@ func TestRemoteFailures(t *testing.T) {
 		connection, err := client.New(base, client.WithToken(token))
 		require.NoError(t, err)
 		t.Cleanup(connection.Close)
-		session, err := proxy.NewRemote(connection, rewardmodel.ReasoningSkip).Open(t.Context(), "", ignore)
+		session, err := proxy.NewRemote(connection, rewardmodel.ReasoningSkip, time.Minute).Open(t.Context(), "", ignore)
 		if err != nil {
 			return nil
 		}

@@ -152,8 +152,9 @@ func (t *text) isWithheld() bool {
 // maxPiece bounds what is fed at once, and with it what a verdict waits for.
 const maxPiece = 4 << 10 // bytes
 
-// take waits for something to feed. It returns false at the end of the text.
-func (t *text) take(ctx context.Context) (piece string, more bool) {
+// take waits for something to feed, or for the end of the session, for which the piece is
+// empty. It returns false at the end of the text.
+func (t *text) take(ctx context.Context, lost <-chan struct{}) (piece string, more bool) {
 	for {
 		t.mu.Lock()
 		piece, closing := t.queued.String(), t.closing
@@ -176,6 +177,8 @@ func (t *text) take(ctx context.Context) (piece string, more bool) {
 		}
 		select {
 		case <-t.wake:
+		case <-lost:
+			return "", true
 		case <-ctx.Done():
 			return "", false
 		}
@@ -185,15 +188,17 @@ func (t *text) take(ctx context.Context) (piece string, more bool) {
 // run scores the text until it or ctx ends.
 func (t *text) run(ctx context.Context) {
 	defer close(t.ended)
-	piece, more := t.take(ctx)
+	piece, more := t.take(ctx, nil)
 	if !more {
 		return // an empty text has no verdict
 	}
 	session, err := t.open(ctx)
+	var lost <-chan struct{}
 	if err == nil {
 		defer session.End()
+		lost = session.Done()
 	}
-	for ; more; piece, more = t.take(ctx) {
+	for ; more; piece, more = t.take(ctx, lost) {
 		t.mu.Lock()
 		if t.emit != nil {
 			t.fed.WriteString(piece)
@@ -209,6 +214,9 @@ func (t *text) run(ctx context.Context) {
 		}
 		if err != nil && !t.fail(ctx, err) {
 			return
+		}
+		if err != nil || failed || piece == "" {
+			lost = nil // Feed has said why
 		}
 	}
 	if ctx.Err() != nil || t.failure() != nil {

@@ -64,7 +64,7 @@ func Serve(ctx context.Context, sessions *live.Sessions, stream Stream, source s
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	c := &conversation{session: session, stream: stream, x: x, in: newInbox(x.Memory), out: newOutbox(x.Memory), cancel: cancel}
+	c := &conversation{session: session, stream: stream, x: x, in: newInbox(x.Memory), out: newOutbox(x.Memory), cancel: cancel, reports: first.Progress}
 	return c.run(ctx)
 }
 
@@ -80,6 +80,8 @@ type conversation struct {
 	in      *inbox
 	out     *outbox
 	cancel  context.CancelCauseFunc
+	reports bool // the client wants to know what is scored
+	scored  int  // bytes
 }
 
 func (c *conversation) run(ctx context.Context) error {
@@ -177,6 +179,9 @@ func unread(err error) error {
 
 // score feeds the session until it ends, and closes it.
 func (c *conversation) score(ctx context.Context) error {
+	if err := c.progress(0); err != nil {
+		return err
+	}
 	for {
 		text, more, err := c.in.take(ctx, c.session.Done())
 		if err != nil {
@@ -191,6 +196,9 @@ func (c *conversation) score(ctx context.Context) error {
 		events, err := c.feed(ctx, text)
 		c.in.scored(text)
 		if err := errors.Join(c.put(events), err); err != nil {
+			return err
+		}
+		if err := c.progress(len(text)); err != nil {
 			return err
 		}
 	}
@@ -219,6 +227,15 @@ func (c *conversation) put(events []rewardmodel.LiveEvent) error {
 		}
 	}
 	return nil
+}
+
+// progress reports that so many more bytes are scored, to a client that wants that.
+func (c *conversation) progress(bytes int) error {
+	c.scored += bytes
+	if !c.reports {
+		return nil
+	}
+	return c.append(wire.AppendLiveProgress(nil, c.scored))
 }
 
 func (c *conversation) append(message []byte, err error) error {
