@@ -64,6 +64,7 @@ func (s *Server) Check() error {
 // old one; clients reconnect. What the old server acknowledged is on disk.
 func (s *Server) monitorDisk(ctx context.Context) {
 	delay, recovered := checkInterval, time.Time{}
+	streams := map[string]bool{} // those that were open last
 	for js.Sleep(ctx, checkInterval); ctx.Err() == nil; js.Sleep(ctx, checkInterval) {
 		why := s.writeError()
 		switch {
@@ -74,13 +75,14 @@ func (s *Server) monitorDisk(ctx context.Context) {
 			s.report(fmt.Errorf("%w while a damaged label is erased", ErrStoreFailed))
 			s.log.Warn().Msg("closing the streams to erase a damaged label")
 		default:
+			streams = openStreams(s.running.Load())
 			if time.Since(recovered) > recoveryResetAfter {
 				delay = checkInterval
 			}
 			continue
 		}
 		for ctx.Err() == nil {
-			err := s.reopen()
+			err := s.reopen(streams)
 			if err == nil {
 				s.report(nil)
 				s.log.Info().Msg("the streams can be written again")
@@ -100,24 +102,30 @@ func (s *Server) writeError() error {
 	if !srv.JetStreamEnabled() {
 		return errors.New("JetStream is off")
 	}
-	var failed []server.HealthzError
-	for _, e := range srv.Healthz(&server.HealthzOptions{Details: true}).Errors {
-		if e.Type == server.HealthzErrorStream {
-			failed = append(failed, e)
-		}
-	}
+	failed := failedStreams(srv)
 	if len(failed) == 0 {
 		return nil
 	}
 	// A single server reports a stream for two reasons: it could not recover it, and
 	// then does not have it, or it cannot write it.
 	open := openStreams(srv)
-	for _, e := range failed {
-		if open[e.Stream] {
-			return errors.New(e.Error)
+	for name, why := range failed {
+		if open[name] {
+			return errors.New(why)
 		}
 	}
 	return nil
+}
+
+// failedStreams returns why streams failed, by their names.
+func failedStreams(srv *server.Server) map[string]string {
+	failed := map[string]string{}
+	for _, e := range srv.Healthz(&server.HealthzOptions{Details: true}).Errors {
+		if e.Type == server.HealthzErrorStream {
+			failed[e.Stream] = e.Error
+		}
+	}
+	return failed
 }
 
 // openStreams returns the names of the streams that a server has.
@@ -136,9 +144,10 @@ func openStreams(srv *server.Server) map[string]bool {
 }
 
 // reopen closes all streams and, if the disk accepts data, starts a new server on the
-// same address. (JetStream can be started again inside a server, but that
+// same address. It fails unless the server recovers the given streams: the disk may have
+// failed again meanwhile. (JetStream can be started again inside a server, but that
 // server would then serve each of its requests twice.)
-func (s *Server) reopen() error {
+func (s *Server) reopen(streams map[string]bool) error {
 	srv := s.running.Load()
 	if err := srv.ShutdownJetStream(); err != nil {
 		return err
@@ -151,7 +160,15 @@ func (s *Server) reopen() error {
 		return err
 	}
 	shutdown(srv)
-	return s.start(opts)
+	if err := s.start(opts); err != nil {
+		return err
+	}
+	for name, why := range failedStreams(s.running.Load()) {
+		if streams[name] {
+			return errors.New(why)
+		}
+	}
+	return nil
 }
 
 // checkLabels makes the monitor look for damaged labels that only a server that is stopped
