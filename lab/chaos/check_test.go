@@ -204,6 +204,11 @@ func (c *checker) read(js jetstream.JetStream, stream, subject string, each func
 	if err != nil {
 		return fmt.Errorf("%s: %w", stream, err)
 	}
+	defer func() { // or a condition that is awaited for minutes reaches the limit of consumers
+		if info := consumer.CachedInfo(); info != nil {
+			_ = js.DeleteConsumer(context.WithoutCancel(c.ctx), stream, info.Name) // it ends without it, later
+		}
+	}()
 	info, err := consumer.Info(c.ctx)
 	if err != nil || info.NumPending == 0 {
 		return err
