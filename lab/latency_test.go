@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/lab/bench"
+	"assay/lab/load"
 	"assay/sidecar/cli"
 	"assay/sidecar/processtest"
 )
@@ -91,25 +94,59 @@ func TestBenchSoak(t *testing.T) {
 	requests, err := strconv.Atoi(last[1])
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, requests, 100)
-	require.Equal(t, "0", last[7], "none failed")
+	require.Equal(t, []string{"0", "0"}, last[9:], "none was refused or failed")
 	require.Regexp(t, `^Weights \(fp32\): 0\.6 MB\. Anonymous memory: .* since minute \d`, lines[len(lines)-1])
+
+	stdout, stderr, code = lab(t, "", "soak", "--work", filmTexts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
+		"--load", "0.5", "--minutes", "0.01", "--concurrency", "3", "--sentences", "2")
+	require.Equal(t, cli.ExitDone, code, stderr)
+	require.Regexp(t, `(?m)^Capacity [0-9.]+ requests/s\. Offered [0-9.]+ \(0\.5 times\); answered [0-9.]+, \d+ % of the capacity; refused 0\.0\.`, stdout)
+	require.Regexp(t, `(?m)^After the load, a request was answered within [0-9.]+ s`, stdout)
 
 	_, stderr, code = lab(t, "", "soak", "--requests", "0")
 	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, "--requests")
 }
 
+// Clients that are refused wait as long as the service asks.
+func TestSoakRetries(t *testing.T) {
+	refusals := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if refusals--; refusals >= 0 {
+			w.Header().Set("Retry-After", "0")
+			http.Error(w, "busy", http.StatusServiceUnavailable)
+		}
+	}))
+	defer server.Close()
+	to := load.NewHTTP(server.URL, 1)
+	defer to.Close()
+	for refused, waits := range map[int]int{0: 1, 2: 3, soakRetries - 1: soakRetries, soakRetries: 0} {
+		refusals = refused
+		s := &soakLoad{}
+		_, err := s.retry(t.Context(), to, nil, time.Millisecond)
+		require.Equal(t, waits == 0, err != nil, err)
+		require.Equal(t, 1, s.retries[waits], "%d refusals: %v", refused, s.retries)
+		require.EqualValues(t, min(refused, soakRetries), s.refused.Load())
+		require.Equal(t, time.Millisecond, s.longest)
+	}
+	wait, overloaded := retryAfter(&load.StatusError{Code: http.StatusServiceUnavailable, RetryAfter: 7 * time.Second})
+	require.Equal(t, 7*time.Second, wait)
+	require.True(t, overloaded)
+	_, overloaded = retryAfter(&load.StatusError{Code: http.StatusBadRequest})
+	require.False(t, overloaded)
+}
+
 func TestSoakRows(t *testing.T) {
 	row := func(minute int, anonymous int64) soakRow {
 		return soakRow{
-			after: time.Duration(minute) * time.Minute, requests: int64(minute) * 1000, failed: 2, cpu: 90 * time.Second, golang: 40e6,
+			after: time.Duration(minute) * time.Minute, requests: int64(minute) * 1000, failed: 2, refused: 7, goroutines: 20 + int64(minute), files: 30, cpu: 90 * time.Second, golang: 40e6,
 			memory: bench.Memory{Anonymous: anonymous, File: 20e6, Peak: 500e6},
 		}
 	}
-	require.Equal(t, "    2.0        2000         150.0     40.0     20.0    500.0      90.0       2\n", row(2, 150e6).String())
+	require.Equal(t, "    2.0        2000         150.0     40.0     20.0    500.0          22      30      90.0        7       2\n", row(2, 150e6).String())
 	require.Len(t, row(2, 150e6).String(), len(soakHeading))
 	rows := []soakRow{row(0, 100e6), row(1, 160e6), row(2, 150e6), row(3, 152e6)}
-	require.Equal(t, "Weights (bf16): 30.0 MB. Anonymous memory: 122.0 MB above them at the end, 130.0 MB at most; +2.0 MB since minute 2.0.\n",
+	require.Equal(t, "Weights (bf16): 30.0 MB. Anonymous memory: 122.0 MB above them at the end, 130.0 MB at most; +2.0 MB since minute 2.0 (+120.0 MB/h), +1 goroutines, +0 files.\n",
 		soakSummary(rows, 30e6, "bf16"))
 }
 

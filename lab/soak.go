@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +16,7 @@ import (
 
 	"assay/lab/bench"
 	"assay/lab/load"
+	"assay/lab/stats"
 	"assay/rewardmodel"
 	"assay/rewardmodel/encoder"
 	"assay/rewardmodel/wire"
@@ -21,13 +24,14 @@ import (
 	"assay/sidecar/cli"
 )
 
-// soakCmd watches the memory of a service under load.
+// soakCmd watches the resources of a service under load.
 type soakCmd struct {
 	Requests    int64         `default:"100000" help:"Minimum requests, of one response each (${default})."`
 	Minutes     float64       `default:"10" help:"Minimum length (${default})."`
 	Concurrency int           `default:"16" help:"Requests in flight (${default})."`
 	Sentences   int           `default:"0" help:"Truncate the texts to 1 to that many sentences, alternating, so that there is time for more requests; 0: send whole texts."`
 	Every       time.Duration `default:"1m" help:"Interval of the rows of the table (${default})."`
+	Load        float64       `default:"0" help:"Share of the capacity, which is measured first, at which requests arrive at random times for --minutes; above 1: overload; 0: --concurrency are in flight."`
 	CacheBytes  cli.ByteSize  `default:"64MiB" placeholder:"BYTES" help:"--cache-bytes of the service, which it fills (${default})."`
 	serviceFlags
 }
@@ -39,17 +43,24 @@ func (*soakCmd) Help() string {
     assay-lab bench soak
     assay-lab bench soak --precision int8 --minutes 30 --concurrency 64
     assay-lab bench soak --sentences 5
+    assay-lab bench soak --sentences 5 --load 0.7 --minutes 30
+    assay-lab bench soak --sentences 5 --load 10 --minutes 5
 
 Starts assay serve on free ports and sends it texts of 1 to 60 sentences, none of them twice, until both --requests and
 --minutes are reached. Prints a row every minute: requests so far, anonymous memory (RssAnon) and the part of it that Go
-holds, mapped files (RssFile), peak resident memory (VmHWM), CPU time since the start, and failed requests; at the end
-the memory above the weights, and the growth in the second half. It needs Linux.`
+holds, mapped files (RssFile), peak resident memory (VmHWM), goroutines, open files, CPU time since the start, requests
+refused with 503, and other failures; at the end the memory above the weights, and the growth in the second half.
+
+With --load, the capacity is the rate of 20 s with --concurrency in flight. Requests arrive at a share of it, whether or
+not earlier ones were answered. One in 16 of the clients that are refused waits as long as Retry-After says and sends its
+request again, up to ten times; the others leave. At the end all clients leave, and one sends requests until one is
+answered: the time to recover. The load generator runs on the same processors as the service. It needs Linux.`
 }
 
 // Run is called by kong.
 func (c *soakCmd) Run(a *cli.App) (err error) {
-	if min(c.Requests, int64(c.Concurrency)) < 1 || c.Minutes < 0 || c.Every <= 0 || c.Sentences < 0 {
-		return cli.Usage(errors.New("--requests, --concurrency and --every take positive numbers, --minutes and --sentences 0 or more"))
+	if min(c.Requests, int64(c.Concurrency)) < 1 || min(c.Minutes, c.Load) < 0 || c.Every <= 0 || c.Sentences < 0 {
+		return cli.Usage(errors.New("--requests, --concurrency and --every take positive numbers, --minutes, --load and --sentences 0 or more"))
 	}
 	ctx, stop := a.UntilSignal()
 	defer stop()
@@ -91,18 +102,22 @@ func (c *soakCmd) weights() (int64, error) {
 
 // soakRow is the state of the service at a point in time.
 type soakRow struct {
-	after            time.Duration
-	requests, failed int64
-	memory           bench.Memory
-	golang           int64 // bytes of that memory that Go holds
-	cpu              time.Duration
+	after           time.Duration
+	requests        int64
+	refused, failed int64
+	memory          bench.Memory
+	golang          int64 // bytes of that memory that Go holds
+	goroutines      int64
+	files           int64 // open file descriptors
+	cpu             time.Duration
 }
 
-const soakHeading = " minute    requests  anonymous MB    Go MB  file MB  peak MB     CPU s  failed\n"
+const soakHeading = " minute    requests  anonymous MB    Go MB  file MB  peak MB  goroutines   files     CPU s  refused  failed\n"
 
 func (r soakRow) String() string {
-	return fmt.Sprintf("%7.1f  %10d  %12.1f  %7.1f  %7.1f  %7.1f  %8.1f  %6d\n", r.after.Minutes(), r.requests,
-		megabytes(r.memory.Anonymous), megabytes(r.golang), megabytes(r.memory.File), megabytes(r.memory.Peak), r.cpu.Seconds(), r.failed)
+	return fmt.Sprintf("%7.1f  %10d  %12.1f  %7.1f  %7.1f  %7.1f  %10d  %6d  %8.1f  %7d  %6d\n", r.after.Minutes(), r.requests,
+		megabytes(r.memory.Anonymous), megabytes(r.golang), megabytes(r.memory.File), megabytes(r.memory.Peak),
+		r.goroutines, r.files, r.cpu.Seconds(), r.refused, r.failed)
 }
 
 func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
@@ -116,9 +131,11 @@ func soakSummary(rows []soakRow, weights int64, precision string) string {
 			peak = r
 		}
 	}
-	return fmt.Sprintf("Weights (%s): %.1f MB. Anonymous memory: %.1f MB above them at the end, %.1f MB at most; %+.1f MB since minute %.1f.\n",
+	growth := megabytes(last.memory.Anonymous - middle.memory.Anonymous)
+	return fmt.Sprintf("Weights (%s): %.1f MB. Anonymous memory: %.1f MB above them at the end, %.1f MB at most; %+.1f MB since minute %.1f (%+.1f MB/h), %+d goroutines, %+d files.\n",
 		precision, megabytes(weights), megabytes(last.memory.Anonymous-weights), megabytes(peak.memory.Anonymous-weights),
-		megabytes(last.memory.Anonymous-middle.memory.Anonymous), middle.after.Minutes())
+		growth, middle.after.Minutes(), growth/max(last.after-middle.after, time.Second).Hours(),
+		last.goroutines-middle.goroutines, last.files-middle.files)
 }
 
 // soak loads the service and writes the rows as they come. It returns the rows so far even where it fails.
@@ -144,7 +161,7 @@ func (c *soakCmd) soak(ctx context.Context, out io.Writer, service *bench.Servic
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	sent := make(chan error, 1)
-	sending.Go(func() { sent <- s.send(ctx) })
+	sending.Go(func() { sent <- s.send(ctx, out) })
 	tick := time.NewTicker(c.Every)
 	defer tick.Stop()
 	for {
@@ -170,52 +187,189 @@ type soakLoad struct {
 	texts []string
 	began time.Time
 
-	answered, failed atomic.Int64 // requests
+	answered, refused, failed atomic.Int64 // requests
+	next                      atomic.Int64 // number of the next text
+
+	mu      sync.Mutex
+	retries [soakRetries + 1]int // clients that were answered after so many waits; 0: never
+	longest time.Duration        // Retry-After
 }
+
+// Clients that are refused: how many of them wait, how often, and how many can be in flight or waiting.
+const (
+	soakWaiting = 16 // one in so many
+	soakRetries = 10
+	soakClients = 16384
+)
+
+// soakCapacity is the maximum time for which the capacity is measured, after as long a warm-up.
+const soakCapacity = 20 * time.Second
 
 // The metrics of the memory that Go has obtained from the system, and has returned to it.
 const (
 	metricGoSystem   = "go_memstats_sys_bytes"
 	metricGoReleased = "go_memstats_heap_released_bytes"
+	metricGoroutines = "go_goroutines"
+	metricFiles      = "process_open_fds"
 )
 
 // row is the state of the service now.
 func (s *soakLoad) row(ctx context.Context, service *bench.Service) (r soakRow, err error) {
-	r = soakRow{after: time.Since(s.began), requests: s.answered.Load(), failed: s.failed.Load()}
+	r = soakRow{after: time.Since(s.began), requests: s.answered.Load(), refused: s.refused.Load(), failed: s.failed.Load()}
 	if r.memory, err = service.Memory(); err != nil {
 		return r, err
 	}
 	if r.cpu, err = service.CPU(); err != nil {
 		return r, err
 	}
-	sums, err := metricSums(ctx, s.url, metricGoSystem, metricGoReleased)
+	sums, err := metricSums(ctx, s.url, metricGoSystem, metricGoReleased, metricGoroutines, metricFiles)
+	r.goroutines, r.files = int64(sums[metricGoroutines]), int64(sums[metricFiles])
 	r.golang = int64(sums[metricGoSystem] - sums[metricGoReleased])
 	return r, err
 }
 
 // send sends requests until there are enough and the time is over. It fails where every request fails.
-func (s *soakLoad) send(ctx context.Context) error {
+func (s *soakLoad) send(ctx context.Context, out io.Writer) error {
+	length := time.Duration(s.cmd.Minutes * float64(time.Minute))
+	if s.cmd.Load > 0 {
+		return s.sendAtRate(ctx, out, length)
+	}
+	r, err := s.closed(ctx, func(i int, elapsed time.Duration) bool {
+		return int64(i) < s.cmd.Requests || elapsed < length
+	})
+	return errors.Join(err, r.Err())
+}
+
+// closed sends requests with --concurrency in flight.
+func (s *soakLoad) closed(ctx context.Context, more func(int, time.Duration) bool) (load.Result, error) {
 	to := load.NewHTTP(s.url+scorePath, s.cmd.Concurrency)
 	defer to.Close()
-	length := time.Duration(s.cmd.Minutes * float64(time.Minute))
-	schedule := load.Schedule{Concurrency: s.cmd.Concurrency, More: func(i int, elapsed time.Duration) bool {
-		return int64(i) < s.cmd.Requests || elapsed < length
-	}}
-	r, err := load.Run(ctx, schedule, func(ctx context.Context, i int) ([]byte, error) {
-		body, err := s.body(ctx, i)
-		if err != nil {
+	return load.Run(ctx, load.Schedule{Concurrency: s.cmd.Concurrency, More: more}, func(ctx context.Context, _ int) ([]byte, error) {
+		return s.request(ctx, to)
+	}, nil)
+}
+
+// request sends a request with a text that no earlier one has.
+func (s *soakLoad) request(ctx context.Context, to load.HTTP) ([]byte, error) {
+	body, err := s.body(ctx, int(s.next.Add(1)-1))
+	if err != nil {
+		return nil, err
+	}
+	return s.post(ctx, to, body)
+}
+
+// post sends a request and counts its outcome.
+func (s *soakLoad) post(ctx context.Context, to load.HTTP, body []byte) ([]byte, error) {
+	reply, err := to.Send(ctx, body)
+	switch _, refused := retryAfter(err); {
+	case err == nil:
+		s.answered.Add(1)
+	case ctx.Err() != nil:
+	case refused:
+		s.refused.Add(1)
+	default:
+		s.failed.Add(1)
+	}
+	return reply, err
+}
+
+// retryAfter returns how long a service that is overloaded asks to wait.
+func retryAfter(err error) (time.Duration, bool) {
+	var status *load.StatusError
+	if errors.As(err, &status) && status.Code == http.StatusServiceUnavailable {
+		return status.RetryAfter, true
+	}
+	return 0, false
+}
+
+// sendAtRate measures the capacity, sends requests at a share of it, and measures the time to recover.
+func (s *soakLoad) sendAtRate(ctx context.Context, out io.Writer, length time.Duration) error {
+	capacity, measuring := 0.0, min(length, soakCapacity)
+	for range 2 { // the first one is the warm-up
+		r, err := s.closed(ctx, func(_ int, elapsed time.Duration) bool { return elapsed < measuring })
+		if err := errors.Join(err, r.Err()); err != nil {
+			return err
+		}
+		capacity = r.Rate()
+	}
+	rate := s.cmd.Load * capacity
+	n := max(1, int(rate*length.Seconds()))
+	to := load.NewHTTP(s.url+scorePath, soakClients)
+	defer to.Close()
+	before, refused := s.answered.Load(), s.refused.Load()
+	loading, leave := context.WithTimeout(ctx, length)
+	defer leave()
+	began := time.Now()
+	r, err := load.Run(loading, load.Schedule{Concurrency: soakClients, More: load.First(n), Due: load.Poisson(rand.New(rand.NewPCG(1, 0)), n, rate)},
+		func(ctx context.Context, i int) ([]byte, error) {
+			body, err := s.body(ctx, int(s.next.Add(1)-1))
+			if err != nil {
+				return nil, err
+			}
+			reply, err := s.post(ctx, to, body)
+			if wait, overloaded := retryAfter(err); overloaded && i%soakWaiting == 0 {
+				return s.retry(ctx, to, body, wait)
+			}
+			return reply, err
+		}, nil)
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
+	elapsed := time.Since(began)
+	answered := float64(s.answered.Load()-before) / elapsed.Seconds()
+	recovered, latency, err := s.recover(ctx)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err = fmt.Fprintf(out, "Capacity %.1f requests/s. Offered %.1f (%g times); answered %.1f, %.0f %% of the capacity; refused %.1f. Latency p50 %.2f, p99 %.2f s; p99 late %.0f ms.\n"+
+		"Refused clients that waited, by the number of waits until they were answered: %v, never %d; Retry-After up to %v.\n"+
+		"After the load, a request was answered within %.2f s, in %.3f s.\n",
+		capacity, rate, s.cmd.Load, answered, 100*answered/capacity, float64(s.refused.Load()-refused)/elapsed.Seconds(),
+		r.Percentile(50).Seconds(), r.Percentile(99).Seconds(), stats.Milliseconds(stats.Percentile(r.Delays, 99)),
+		s.retries[1:], s.retries[0], s.longest, recovered.Seconds(), latency.Seconds())
+	return err
+}
+
+// retry is a client that waits as long as the service asks.
+func (s *soakLoad) retry(ctx context.Context, to load.HTTP, body []byte, wait time.Duration) (reply []byte, err error) {
+	count := func(waits int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.retries[waits]++
+	}
+	for waits := 1; waits <= soakRetries; waits++ {
+		s.mu.Lock()
+		s.longest = max(s.longest, wait)
+		s.mu.Unlock()
+		if err := load.WaitUntil(ctx, time.Now().Add(wait)); err != nil {
 			return nil, err
 		}
-		reply, err := to.Send(ctx, body)
-		switch {
-		case err == nil:
-			s.answered.Add(1)
-		case ctx.Err() == nil:
-			s.failed.Add(1)
+		if reply, err = s.post(ctx, to, body); err == nil {
+			count(waits)
+			return reply, nil
 		}
-		return reply, err
-	}, nil)
-	return errors.Join(err, r.Err())
+		var overloaded bool
+		if wait, overloaded = retryAfter(err); !overloaded {
+			return nil, err
+		}
+	}
+	count(0)
+	return nil, err
+}
+
+// recover sends requests, one at a time, until one is answered. It returns how long that took, and the latency of it.
+func (s *soakLoad) recover(ctx context.Context) (after, latency time.Duration, err error) {
+	to := load.NewHTTP(s.url+scorePath, 1)
+	defer to.Close()
+	for began := time.Now(); ; {
+		sent := time.Now()
+		_, err := s.request(ctx, to)
+		if _, refused := retryAfter(err); !refused {
+			return time.Since(began), time.Since(sent), err
+		}
+	}
 }
 
 // body is request i, which no earlier request repeats.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -18,9 +20,10 @@ type Transport interface {
 
 // StatusError is an HTTP reply other than 200 OK.
 type StatusError struct {
-	Code   int
-	Status string
-	Body   string // its beginning
+	Code       int
+	Status     string
+	Body       string        // its beginning
+	RetryAfter time.Duration // of a header in seconds; 0: none
 }
 
 // Error gives the status and the beginning of the body.
@@ -51,7 +54,11 @@ func (h HTTP) Send(ctx context.Context, body []byte) ([]byte, error) {
 	defer res.Body.Close()
 	reply, err := io.ReadAll(res.Body)
 	if err == nil && res.StatusCode != http.StatusOK {
-		err = &StatusError{res.StatusCode, res.Status, fmt.Sprintf("%.200s", bytes.TrimSpace(reply))}
+		failed := &StatusError{Code: res.StatusCode, Status: res.Status, Body: fmt.Sprintf("%.200s", bytes.TrimSpace(reply))}
+		if seconds, bad := strconv.Atoi(res.Header.Get("Retry-After")); bad == nil {
+			failed.RetryAfter = time.Duration(seconds) * time.Second
+		}
+		err = failed
 	}
 	return reply, err
 }
