@@ -3,8 +3,10 @@ package encoder
 import (
 	"fmt"
 	"hash/crc32"
+	"os"
 	"runtime"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/cpu"
 
@@ -29,7 +31,7 @@ func instructionSet() string {
 		has  bool
 		name string
 	}{
-		{cpu.X86.HasAMXBF16 && cpu.X86.HasAMXInt8, "amx"},
+		{hasAMX(), "amx"},
 		{cpu.X86.HasAVX512BF16, "avx512-bf16"},
 		{cpu.X86.HasAVX512VNNI, "avx512-vnni"},
 		{cpu.X86.HasAVX512F, "avx512"},
@@ -43,15 +45,22 @@ func instructionSet() string {
 	return runtime.GOARCH
 }
 
+// hasAMX reports whether oneDNN multiplies with AMX, which its own variable ONEDNN_MAX_CPU_ISA can forbid.
+func hasAMX() bool {
+	limit := strings.ToUpper(os.Getenv("ONEDNN_MAX_CPU_ISA"))
+	forbidden := limit != "" && limit != "ALL" && limit != "DEFAULT" && !strings.Contains(limit, "AMX")
+	return cpu.X86.HasAMXBF16 && cpu.X86.HasAMXInt8 && !forbidden
+}
+
 // Numerics returns an id of the arithmetic, such as 1/avx512-bf16/int8/8d2c71f0: that of Runtime.Numerics, the precision,
 // and a checksum of what this model computes for a few fixed sequences. Scores of the same weights with the same id are
 // equal bit by bit, whatever else is in a batch, with any number of threads, in any process.
 //
-// It also scores one sequence alone. It returns "" if that score differs, so that scores depend on the batch, and for a
-// model whose layers run as tensor operations, whose scores do.
+// It returns "" where scores depend on the batch: for a model whose layers run as tensor operations, for bf16 with AMX,
+// where the order of oneDNN's sums depends on the number of rows, and if a sequence that it scores alone differs.
 func (m *Model) Numerics() (string, error) {
 	prefix := m.runtime.Numerics()
-	if m.fused == nil || prefix == "" {
+	if m.fused == nil || prefix == "" || m.precision == BF16 && hasAMX() {
 		return "", nil
 	}
 	probes := m.probes()
