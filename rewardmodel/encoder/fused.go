@@ -17,6 +17,7 @@ type fused struct {
 	threads   int
 	embedNorm norm // the norms are float32
 	layers    []fusedLayer
+	int8      *int8Engine // in place of layers, for Int8
 	pool, out classifierLayer
 
 	finalNorm, headNorm norm // ModernBERT's
@@ -34,11 +35,10 @@ type fusedLayer struct {
 	outputNorm           norm
 }
 
-// fusedDense is a linear layer with out outputs, either of floats in oneDNN's layout or of int8.
+// fusedDense is a linear layer with out outputs, in oneDNN's layout.
 type fusedDense struct {
 	out          int64
 	weight, bias *ts.Tensor
-	int8         *quantized
 }
 
 // classifierLayer is a linear layer of the classifier in the layout of kernels.dense: libtorch's adds in an order that
@@ -55,12 +55,9 @@ func fusable(n *network) bool {
 	return supported && !n.device.IsCuda() && !n.cfg.Disentangled.Relative && hasLinear()
 }
 
-// apply multiplies x by the weights. A float layer also applies the activation function.
-func (d *fusedDense) apply(k kernels, x activations, activation string) linearOutput {
-	if d.int8 != nil {
-		return linearOutput{values: k.qlinear(x.quantized, d.int8), scale: x.scale, bias: d.int8.bias, columns: d.out}
-	}
-	return linearOutput{values: k.packedLinear(x.values, d.weight, d.bias, activation), columns: d.out}
+// apply multiplies x by the weights and applies the activation function.
+func (d *fusedDense) apply(k kernels, x *ts.Tensor, activation string) linearOutput {
+	return linearOutput{values: k.packedLinear(x, d.weight, d.bias, activation), columns: d.out}
 }
 
 // fusedBatch is the part of a batch that all layers share.
@@ -79,6 +76,9 @@ func (f *fused) encode(scope *tensorScope, p *packed) *ts.Tensor {
 	}
 	n := f.net
 	k := kernels{scope, f.threads}
+	if f.int8 != nil {
+		return f.int8.encode(k, p, n.device)
+	}
 	size, longest := int64(n.cfg.HiddenSize/n.cfg.Heads), p.longest()
 	b := fusedBatch{
 		sequences: len(p.lengths), tokens: int64(len(p.ids)) - p.padding, padded: int64(len(p.ids)), firsts: int64(len(p.first)),
@@ -103,16 +103,12 @@ func (f *fused) encode(scope *tensorScope, p *packed) *ts.Tensor {
 		b.all.first = scope.int64s(slices.Concat(p.first[:b.sequences], p.contexts.first), n.device)
 		b.all.length = scope.int64s(slices.Concat(p.lengths, p.contexts.lengths), n.device)
 	}
-	x := k.embed(n, f.embedNorm, scope.int64s(p.ids, n.device), scope.int64s(p.positions, n.device), types, f.kind, f.layers[0].query.int8)
+	x := k.embed(n, f.embedNorm, scope.int64s(p.ids, n.device), scope.int64s(p.positions, n.device), types, f.kind)
 	for i := range f.layers {
 		last := i == len(f.layers)-1
-		var next *quantized
-		if !last {
-			next = f.layers[i+1].query.int8
-		}
-		x = inScope(k, x, func(k kernels) activations { return f.layer(k, &b, &f.layers[i], x, last, next) })
+		x = inScope(k, stream{normed: x}, func(k kernels) stream { return stream{normed: f.layer(k, &b, &f.layers[i], x, last)} }).normed
 	}
-	return scope.cast(x.values, gotch.Float)
+	return scope.cast(x, gotch.Float)
 }
 
 // classify maps first tokens [rows, hidden] to logits [rows, 2*aspects] in float32.
@@ -125,8 +121,20 @@ func (f *fused) classify(scope *tensorScope, x *ts.Tensor, rows int64) *ts.Tenso
 	return k.dense(x, rows, &f.out)
 }
 
+// stream is the values of tokens between two layers. With pre-normalization it is their sum in float32, and the input of
+// the next layer, which is its normalization; else sum is nil.
+type stream struct{ sum, normed *ts.Tensor }
+
+// tensors returns the tensors of x that are not nil.
+func (x stream) tensors() []*ts.Tensor {
+	if x.sum == nil {
+		return []*ts.Tensor{x.normed}
+	}
+	return []*ts.Tensor{x.sum, x.normed}
+}
+
 // inScope runs a layer on x in a new tensorScope and frees x and all tensors of that scope except the result.
-func inScope[T interface{ tensors() []*ts.Tensor }](k kernels, x T, layer func(k kernels) T) T {
+func inScope(k kernels, x stream, layer func(k kernels) stream) stream {
 	s := tensorScope{err: k.err}
 	y := layer(kernels{&s, k.threads})
 	for _, t := range y.tensors() {
@@ -140,8 +148,7 @@ func inScope[T interface{ tensors() []*ts.Tensor }](k kernels, x T, layer func(k
 	return y
 }
 
-// layer runs one layer; next is the int8 layer that consumes its output, or nil.
-func (f *fused) layer(k kernels, b *fusedBatch, l *fusedLayer, x activations, last bool, next *quantized) activations {
+func (f *fused) layer(k kernels, b *fusedBatch, l *fusedLayer, x *ts.Tensor, last bool) *ts.Tensor {
 	cfg := f.net.cfg
 	hidden, eps := int64(cfg.HiddenSize), cfg.LayerNormEps
 	var attended linearOutput
@@ -149,33 +156,16 @@ func (f *fused) layer(k kernels, b *fusedBatch, l *fusedLayer, x activations, la
 	rows := b.padded
 	if last {
 		rows, at = b.firsts, b.first
-		q := l.query.apply(k, k.pickRows(x, at), "")
+		q := l.query.apply(k, k.pick(x, at), "")
 		kv := l.keyValue.apply(k, x, "")
 		attended = k.attend(b.heads, q, kv, 0, hidden, true, rows, int64(b.sequences), f.kind)
 	} else {
 		qkv := l.query.apply(k, x, "")
 		attended = k.attend(b.all, qkv, qkv, hidden, 2*hidden, false, rows, b.tokens, f.kind)
 	}
-	y := l.attended.apply(k, k.feed(attended, rows, "", l.attended.int8), "")
-	x = k.addNorm(x, at, y, rows, l.attentionNorm, eps, l.intermediate.int8)
+	y := l.attended.apply(k, attended.values, "")
+	x = k.addNorm(x, at, y, rows, l.attentionNorm, eps)
 	h := l.intermediate.apply(k, x, cfg.HiddenAct)
-	y = l.output.apply(k, k.feed(h, rows, cfg.HiddenAct, l.output.int8), "")
-	return k.addNorm(x, nil, y, rows, l.outputNorm, eps, next)
-}
-
-// feed converts the output of a linear layer to the input of the next one. For an int8 layer it also applies the
-// activation function.
-func (k kernels) feed(x linearOutput, rows int64, activation string, next *quantized) activations {
-	if next == nil {
-		return activations{values: x.values}
-	}
-	return k.quantize(x, rows, activation, next)
-}
-
-// pickRows selects rows of x as the input of a linear layer.
-func (k kernels) pickRows(x activations, rows *ts.Tensor) activations {
-	if x.quantized == nil {
-		return activations{values: k.pick(x.values, rows)}
-	}
-	return activations{quantized: k.pick(x.quantized, rows), scale: k.pick(x.scale, rows)}
+	y = l.output.apply(k, h.values, "")
+	return k.addNorm(x, nil, y, rows, l.outputNorm, eps)
 }

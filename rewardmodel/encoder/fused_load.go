@@ -12,14 +12,13 @@ import (
 // scoring at the same time waits only briefly. The new tensors belong to the model; those that it replaces are freed.
 type fuser struct {
 	model *Model
-	pack  func(d dense, from, to int64) (fusedDense, error) // rows of a linear layer
-	err   error                                             // the first
+	err   error // the first
 }
 
-// fuse replaces the layers of m.
-func (m *Model) fuse(pack func(d dense, from, to int64) (fusedDense, error)) error {
+// fuse replaces the layers of m by fused ones of floats.
+func (m *Model) fuse() error {
 	n, hidden := m.net, int64(m.net.cfg.HiddenSize)
-	u := &fuser{model: m, pack: pack}
+	u := &fuser{model: m}
 	f := &fused{net: n, kind: n.kind, threads: m.runtime.threads, layers: make([]fusedLayer, len(n.layers)), embedNorm: u.norm(n.embedNorm)}
 	wide := int64(n.cfg.Intermediate)
 	if n.isModern() {
@@ -39,6 +38,12 @@ func (m *Model) fuse(pack func(d dense, from, to int64) (fusedDense, error)) err
 		to.attentionNorm, to.outputNorm = u.norm(l.attentionNorm), u.norm(l.outputNorm)
 		u.free(l.qkv.weight, l.qkv.bias, l.attended.weight, l.attended.bias, l.intermediate.weight, l.intermediate.bias, l.output.weight, l.output.bias)
 	}
+	return u.replace(f)
+}
+
+// replace lays out the classifier for f, which replaces the layers of the model.
+func (u *fuser) replace(f *fused) error {
+	n, m := u.model.net, u.model
 	f.pool, f.out = u.classifierLayer(n.pool, n.poolActivation()), u.classifierLayer(n.out, "")
 	if u.err != nil {
 		return u.err
@@ -50,12 +55,18 @@ func (m *Model) fuse(pack func(d dense, from, to int64) (fusedDense, error)) err
 	return nil
 }
 
+// dense packs rows [from, to) of a linear layer in oneDNN's layout.
 func (u *fuser) dense(d dense, from, to int64) fusedDense {
-	if u.err != nil {
-		return fusedDense{}
-	}
-	var result fusedDense
-	result, u.err = u.pack(d, from, to)
+	result := fusedDense{out: to - from}
+	u.make(func(scope *tensorScope) []*ts.Tensor {
+		result.weight = scope.prepackFloats(scope.rows(d.weight, from, to-from))
+		if d.bias != nil {
+			result.bias = scope.rows(d.bias, from, to-from) // which shares its memory
+		} else {
+			result.bias = scope.do("zeros", func() (*ts.Tensor, error) { return ts.Zeros([]int64{to - from}, u.model.net.kind, gotch.CPU) })
+		}
+		return []*ts.Tensor{result.weight, result.bias}
+	})
 	return result
 }
 
@@ -159,19 +170,4 @@ func (u *fuser) free(tensors ...*ts.Tensor) {
 		u.model.params = left
 		return nil
 	})
-}
-
-// packFloats packs rows [from, to) of a linear layer in oneDNN's layout.
-func (m *Model) packFloats(d dense, from, to int64) (fusedDense, error) {
-	result := fusedDense{out: to - from}
-	err := m.keep(func(scope *tensorScope) []*ts.Tensor {
-		result.weight = scope.prepackFloats(scope.rows(d.weight, from, to-from))
-		if d.bias != nil {
-			result.bias = scope.rows(d.bias, from, to-from) // which shares its memory
-		} else {
-			result.bias = scope.do("zeros", func() (*ts.Tensor, error) { return ts.Zeros([]int64{to - from}, m.net.kind, gotch.CPU) })
-		}
-		return []*ts.Tensor{result.weight, result.bias}
-	})
-	return result, err
 }

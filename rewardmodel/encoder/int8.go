@@ -1,32 +1,66 @@
 package encoder
 
-import (
-	"math"
+// #include "int8.h"
+import "C"
 
+import (
+	"errors"
+	"math"
+	"unsafe"
+
+	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
-// quantized is a linear layer whose matrix multiplication (GEMM) runs on 8-bit integers.
+// int8Engine is the layers of a network as int8.h computes them: each thread carries panels of whole sequences through
+// all layers.
 //
-// Weights and activations are both multiplied by a Hadamard matrix first. The matrix is orthogonal, so the result of the
-// GEMM does not change, but outliers in a few channels are spread over all channels and no longer determine the scale
-// (QuaRot, Ashkboos et al. 2024). The weights then have one scale per output and the activations one scale per token.
-// The scale of a token depends on that token only, so the rest of the batch has no effect, no value is clipped, and no
-// calibration is needed.
-type quantized struct {
-	weight    *ts.Tensor // [in, out] int8, in oneDNN's layout
-	scales    *ts.Tensor // [out]
-	zeros     *ts.Tensor // [out] int32, all 0
-	bias      *ts.Tensor // [out]
-	one, zero *ts.Tensor // [1], the scale 1 and the zeroPoint of the activations
+// Weights and activations are both multiplied by a Hadamard matrix first. The matrix is orthogonal, so the result of a
+// matrix multiplication does not change, but outliers in a few channels are spread over all channels and no longer
+// determine the scale (QuaRot, Ashkboos et al. 2024). The weights then have one scale per output and the activations one
+// scale per token. The scale of a token depends on that token only, so the rest of the batch has no effect, no value is
+// clipped, and no calibration is needed.
+type int8Engine struct {
+	level C.int
+	model C.int8_batch // without a batch; its pointers are into tensors of the model
 }
 
-func (q *quantized) tensors() []*ts.Tensor {
-	return []*ts.Tensor{q.weight, q.scales, q.zeros, q.bias, q.one, q.zero}
+// hasInt8 returns why this machine does not support int8, or nil if it does.
+func (r *Runtime) hasInt8() error {
+	switch {
+	case r.device.IsCuda():
+		return errors.New("int8 runs only on a CPU; use the device cpu, or precision bf16")
+	case C.int8_best() == C.int8_portable:
+		return errors.New("the processor has no AVX2 instructions, or the compiler of this binary did not support them; use precision bf16 or fp32")
+	}
+	return nil
 }
 
-// zeroPoint is the quantized value of an activation of 0, with 127 values on either side.
-const zeroPoint = 128
+// encode computes the last hidden state of each sequence's first token, [rows of p.first, hidden] in float32.
+func (e *int8Engine) encode(k kernels, p *packed, device gotch.Device) *ts.Tensor {
+	plan := p.panels(k.threads)
+	b, hidden := e.model, int64(e.model.hidden)
+	out, mem := k.empty(gotch.Float, int64(len(p.first)), hidden)
+	if k.err != nil {
+		return nil
+	}
+	clear(mem[len(p.lengths)*int(hidden)*4:])
+	pass := func(v []int64) *C.int64_t { return k.int64s(k.tensorScope.int64s(v, device)) }
+	b.ids, b.positions = pass(p.ids), pass(p.positions)
+	if p.types != nil {
+		b.types = pass(p.types)
+	}
+	b.panels, b.panel = C.int64_t(len(plan.panel)-1), pass(plan.panel)
+	b.first, b.length, b.context, b.result = pass(plan.first), pass(plan.length), pass(plan.context), pass(plan.result)
+	b.out = k.floats(out)
+	b.scratch_bytes = C.int8_scratch(&b, C.int64_t(plan.rows), C.int64_t(p.longest()))
+	scratch, _ := k.empty(gotch.Int8, int64(k.threads)*int64(b.scratch_bytes))
+	b.scratch = (*C.char)(pointer(k.tensorScope, scratch))
+	if k.err == nil {
+		C.int8_encode(&b, e.level, C.int(k.threads))
+	}
+	return out
+}
 
 // quantize rounds weight [out, in], which it overwrites, to int8 with one scale per row.
 func quantize(weight []float32, in int) (rounded []int8, scales []float32) {
@@ -48,3 +82,12 @@ func quantize(weight []float32, in int) (rounded []int8, scales []float32) {
 }
 
 func abs(v float32) float32 { return math.Float32frombits(math.Float32bits(v) &^ (1 << 31)) }
+
+// rotation is the size of the Hadamard blocks that rotate uses: a power of two.
+func rotation(columns int) int { return int(C.int8_rotation(C.int64_t(columns))) }
+
+// rotate multiplies each row of v [n, columns] by the Hadamard matrix of size rotation(columns), block by block. Applied
+// twice, it returns rotation(columns) times v.
+func rotate(v []float32, columns int) {
+	C.int8_rotate((*C.float)(unsafe.Pointer(&v[0])), C.int64_t(len(v)/columns), C.int64_t(columns))
+}

@@ -1,5 +1,8 @@
 package encoder
 
+// #include "int8.h"
+import "C"
+
 import (
 	"errors"
 	"fmt"
@@ -68,7 +71,7 @@ func (m *Model) toInt8(checks []rewardmodel.Sequence) error {
 	if err != nil {
 		return err
 	}
-	if err := m.fuse(m.packInt8); err != nil {
+	if err := m.fuseInt8(); err != nil {
 		return err
 	}
 	m.precision = Int8
@@ -79,43 +82,99 @@ func (m *Model) toInt8(checks []rewardmodel.Sequence) error {
 	return checkPrecision(m.precision, m.runtime.limit, len(checks), exact, got)
 }
 
-// packInt8 quantizes rows [from, to) of a linear layer to int8, off the libtorch thread. Everything between the matrix
-// multiplications stays float32.
-func (m *Model) packInt8(d dense, from, to int64) (fusedDense, error) {
-	var weight []float32
-	out, in := to-from, int64(0)
-	err := m.runtime.do(func() error {
-		size, err := d.weight.Size()
-		if err != nil {
-			return err
+// fuseInt8 quantizes the linear layers of m, and frees the float32 ones. Everything between the matrix multiplications
+// stays float32.
+func (m *Model) fuseInt8() error {
+	n, hidden := m.net, int64(m.net.cfg.HiddenSize)
+	u := &fuser{model: m}
+	e := &int8Engine{level: C.int8_best(), model: C.int8_batch{
+		hidden: C.int64_t(hidden), heads: C.int64_t(n.cfg.Heads), intermediate: C.int64_t(n.cfg.Intermediate), layer_count: C.int64_t(len(n.layers)),
+		function: function(n.cfg.HiddenAct), scale: C.float(n.scale[0]), epsilon: C.float(n.cfg.LayerNormEps),
+		word: u.floats(n.word), position: u.floats(n.position), token_type: u.floats(n.tokenType), embed_norm: u.int8Norm(n.embedNorm),
+	}}
+	layers := make([]C.int8_layer, len(n.layers))
+	for i, l := range n.layers {
+		to := &layers[i]
+		if i == len(n.layers)-1 {
+			to.query, to.key_value = u.int8Linear(l.qkv, 0, hidden), u.int8Linear(l.qkv, hidden, 3*hidden)
+		} else {
+			to.query = u.int8Linear(l.qkv, 0, 3*hidden)
 		}
-		in = size[1]
-		var scope tensorScope
-		defer scope.drop()
-		weight = scope.values(scope.rows(d.weight, from, out), int(out*in), gotch.CPU)
-		return scope.err
-	})
-	if err != nil {
-		return fusedDense{}, err
+		to.attended = u.int8Linear(l.attended, 0, hidden)
+		to.intermediate = u.int8Linear(l.intermediate, 0, int64(n.cfg.Intermediate))
+		to.output = u.int8Linear(l.output, 0, hidden)
+		to.attention_norm, to.output_norm = u.int8Norm(l.attentionNorm), u.int8Norm(l.outputNorm)
+		u.free(l.qkv.weight, l.qkv.bias, l.attended.weight, l.attended.bias, l.intermediate.weight, l.intermediate.bias, l.output.weight, l.output.bias)
 	}
-	rounded, scales := quantize(weight, int(in))
-	result := fusedDense{out: out}
-	err = m.keep(func(scope *tensorScope) []*ts.Tensor {
-		plain, mem := scope.empty(gotch.Int8, out, in)
-		if scope.err == nil {
-			copy(unsafe.Slice((*int8)(unsafe.Pointer(&mem[0])), len(rounded)), rounded)
-		}
-		result.int8 = &quantized{
-			weight: scope.prepackInt8(plain), scales: scope.float32s(scales, gotch.CPU, out), zeros: scope.zeroInt32s(out),
-			bias: scope.rows(d.bias, from, out), one: scope.float32s([]float32{1}, gotch.CPU, 1), zero: scope.int64s([]int64{zeroPoint}, gotch.CPU),
-		}
-		return result.int8.tensors()
-	})
-	return result, err
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&layers[0])), len(layers)*C.sizeof_int8_layer)
+	e.model.layers = (*C.int8_layer)(u.memory(int64(len(bytes)), func(memory unsafe.Pointer) { copy(unsafe.Slice((*byte)(memory), len(bytes)), bytes) }))
+	return u.replace(&fused{net: n, kind: n.kind, threads: m.runtime.threads, int8: e})
 }
 
-func (s *tensorScope) zeroInt32s(n int64) *ts.Tensor {
-	return s.do("zeros", func() (*ts.Tensor, error) { return ts.Zeros([]int64{n}, gotch.Int, gotch.CPU) })
+// memory allocates memory that the model owns, aligned to 64 bytes, and has fill write to it.
+func (u *fuser) memory(bytes int64, fill func(memory unsafe.Pointer)) (memory unsafe.Pointer) {
+	u.make(func(scope *tensorScope) []*ts.Tensor {
+		t, mem := scope.empty(gotch.Int8, bytes)
+		if scope.err != nil {
+			return nil
+		}
+		memory = unsafe.Pointer(&mem[0])
+		fill(memory)
+		return []*ts.Tensor{t}
+	})
+	return memory
+}
+
+// floats returns the values of a tensor of the model, which is float32; nil has none.
+func (u *fuser) floats(t *ts.Tensor) (values *C.float) {
+	u.make(func(scope *tensorScope) []*ts.Tensor {
+		values = (*C.float)(pointer(scope, t))
+		return nil
+	})
+	return values
+}
+
+// int8Norm rounds the columns of n up to vectors of 16.
+func (u *fuser) int8Norm(n norm) C.int8_norm {
+	n = u.norm(n)
+	w := C.int8_norm{weight: u.floats(n.weight), bias: u.floats(n.bias)}
+	columns := u.model.net.cfg.HiddenSize
+	if columns%16 == 0 || u.err != nil {
+		return w
+	}
+	wide := (columns + 15) / 16 * 16
+	padded := u.memory(int64(2*wide*4), func(memory unsafe.Pointer) {
+		to := unsafe.Slice((*C.float)(memory), 2*wide)
+		clear(to)
+		copy(to, unsafe.Slice(w.weight, columns))
+		copy(to[wide:], unsafe.Slice(w.bias, columns))
+	})
+	return C.int8_norm{weight: (*C.float)(padded), bias: (*C.float)(unsafe.Add(padded, wide*4))}
+}
+
+// int8Linear quantizes rows [from, to) of a linear layer to int8, off the libtorch thread.
+func (u *fuser) int8Linear(d dense, from, to int64) (packed C.int8_linear) {
+	var weight, bias []float32
+	out, in := to-from, int64(0)
+	u.make(func(scope *tensorScope) []*ts.Tensor {
+		size, err := d.weight.Size()
+		if err != nil {
+			scope.fail("size", err)
+			return nil
+		}
+		in = size[1]
+		weight = scope.values(scope.rows(d.weight, from, out), int(out*in), gotch.CPU)
+		bias = scope.values(scope.rows(d.bias, from, out), int(out), gotch.CPU)
+		return nil
+	})
+	if u.err != nil {
+		return packed
+	}
+	rounded, scales := quantize(weight, int(in))
+	u.memory(int64(C.int8_bytes(C.int64_t(in), C.int64_t(out))), func(memory unsafe.Pointer) {
+		packed = C.int8_pack(memory, (*C.int8_t)(unsafe.Pointer(&rounded[0])), (*C.float)(unsafe.Pointer(&scales[0])), (*C.float)(unsafe.Pointer(&bias[0])), C.int64_t(in), C.int64_t(out))
+	})
+	return packed
 }
 
 // checkPrecision compares the margins of the given number of check texts, of every aspect, with those in fp32.

@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/sugarme/gotch/ts"
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/tokenizer"
+	"assay/rewardmodel/train"
 )
 
 // wideRuntime accepts int8 for models with few channels, over which rounding averages out less than in real ones.
@@ -163,7 +165,7 @@ func TestCheckPrecision(t *testing.T) {
 // TestRotate checks the Hadamard transform: it is its own inverse up to a factor, and preserves inner products.
 func TestRotate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for columns, size := range map[int]int{7: 1, 24: 8, 16: 16, 48: 16, 64: 64, 384: 128, 768: 256, 3072: 1024} {
+	for columns, size := range map[int]int{7: 1, 24: 8, 16: 1, 48: 1, 64: 4, 384: 8, 768: 16, 3072: 16} {
 		if rotation(columns) != size {
 			t.Fatalf("rotation(%d) = %d, want %d", columns, rotation(columns), size)
 		}
@@ -251,6 +253,71 @@ func TestInt8DoesNotDependOnTheBatch(t *testing.T) {
 	t.Logf("largest difference %.2g", worst)
 	if worst > 2e-2 {
 		t.Errorf("scores differ by %.2g next to hostile texts, more than 2e-2", worst)
+	}
+}
+
+// TestInt8KeepsNonFinite checks that a value that is not finite is not lost in the integers.
+func TestInt8KeepsNonFinite(t *testing.T) {
+	r := newRuntime(t)
+	for _, value := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))} {
+		m := loadInt8(t, wideRuntime(t), randomCheckpoint(t, rand.New(rand.NewPCG(5, 6)), 64, 2, 128, checkpoint.GELU, "a"), sequences([]int32{1, 2, 3}))
+		err := r.do(func() error {
+			words, err := m.net.word.DataPtr()
+			*(*float32)(unsafe.Add(words, 4*(5*64+7))) = value
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Margins(sequences([]int32{1, 4, 3})); err != nil {
+			t.Errorf("without the token: %v", err)
+		}
+		if margins, err := m.Margins(sequences([]int32{1, 4, 3, 5})); !errors.Is(err, train.ErrNotFinite) {
+			t.Errorf("%v: %v, %v", value, margins, err)
+		}
+	}
+}
+
+// TestInt8LevelsAgree scores at every level that the processor supports: not one bit of a last hidden state may differ.
+func TestInt8LevelsAgree(t *testing.T) {
+	r := wideRuntime(t)
+	dirs := []string{randomCheckpoint(t, rand.New(rand.NewPCG(5, 6)), 60, 3, 100, checkpoint.GELUTanh, "a", "b")}
+	if _, err := os.Stat(shippedModel); err == nil && !testing.Short() {
+		dirs = append(dirs, shippedModel)
+	}
+	for _, dir := range dirs {
+		m := loadInt8(t, r, dir, sequences([]int32{1, 2, 3}))
+		batch := withContexts(rand.New(rand.NewPCG(7, 8)), 12, 64, m.net.cfg.Vocab)
+		if !m.net.contexts {
+			for i := range batch {
+				batch[i].Context = nil
+			}
+		}
+		best := m.fused.int8.level
+		var want []float32
+		for level := best - best; level <= best; level++ {
+			m.fused.int8.level = level
+			p, err := m.net.pack(batch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var states []float32
+			err = r.do(func() error {
+				var scope tensorScope
+				defer scope.drop()
+				states = scope.values(m.encode(&scope, p), len(batch)*m.net.cfg.HiddenSize, m.net.device)
+				return scope.err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want == nil {
+				want = states
+			}
+			if !slices.Equal(asBytes(states), asBytes(want)) {
+				t.Errorf("level %d of %d differs from the portable one", level, best)
+			}
+		}
 	}
 }
 

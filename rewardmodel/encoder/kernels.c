@@ -11,7 +11,6 @@ typedef float vec __attribute__((vector_size(64), aligned(4), may_alias));
 typedef int32_t ints __attribute__((vector_size(64)));
 typedef uint32_t words __attribute__((vector_size(64)));
 typedef uint16_t halves __attribute__((vector_size(32), aligned(2), may_alias));
-typedef uint8_t bytes16 __attribute__((vector_size(16), aligned(1), may_alias));
 enum { W = 16 };
 
 #define INLINE static inline __attribute__((always_inline))
@@ -47,9 +46,7 @@ static void worker(void *data) {
 
 typedef void (*gomp_parallel)(void (*)(void *), void *, unsigned, unsigned);
 
-// share runs the tasks on libtorch's own OpenMP threads, which stay awake between its operations, or on the calling
-// thread without OpenMP.
-static void share(void (*task)(const void *, int64_t, int64_t, int), const void *args, int64_t n, int64_t grain, int threads) {
+void share(void (*task)(const void *, int64_t, int64_t, int), const void *args, int64_t n, int64_t grain, int threads) {
 	job j = {.task = task, .args = args, .n = n, .grain = grain};
 	gomp_parallel parallel = threads > 1 && n > grain ? (gomp_parallel)dlsym(RTLD_DEFAULT, "GOMP_parallel") : NULL;
 	if (parallel)
@@ -144,7 +141,7 @@ INLINE halves to_halves(vec v) { // to the nearest, ties to even
 
 // take reads up to 16 values of a row; values beyond n are 0.
 INLINE vec take(const matrix *m, int64_t row, int64_t at, int64_t n) {
-	vec v = all(0), bias = all(0);
+	vec v = all(0);
 	int64_t from = row * m->stride + at;
 	if (m->half) {
 		const uint16_t *p = (const uint16_t *)m->data + from;
@@ -156,10 +153,7 @@ INLINE vec take(const matrix *m, int64_t row, int64_t at, int64_t n) {
 	const float *p = (const float *)m->data + from;
 	if (n >= W) v = *(const vec *)p;
 	else for (int i = 0; i < n; i++) v[i] = p[i];
-	if (!m->scale) return v;
-	if (n >= W) bias = *(const vec *)(m->bias + at);
-	else for (int i = 0; i < n; i++) bias[i] = m->bias[at + i];
-	return v * m->scale[row] + bias;
+	return v;
 }
 
 // ahead prefetches values that are read soon, because the stride is too large for the hardware prefetcher.
@@ -187,70 +181,13 @@ INLINE void put(void *out, int half, int64_t at, vec v, int64_t n) {
 	else for (int i = 0; i < n; i++) p[i] = v[i];
 }
 
-// mix is one stage of the Walsh-Hadamard transform within a vector: it replaces the lanes whose indices differ in one bit
-// by their sum and difference.
-INLINE vec mix(vec v, ints partner, int bit) {
-	const ints lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-	return __builtin_shuffle(v, partner) + blend((lane & bit) == 0, v, -v);
-}
-
-int64_t rotation(int64_t columns) { return columns & -columns; }
-
-INLINE void rotate_row(float *row, int64_t columns) {
-	const ints by1 = {1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14};
-	const ints by2 = {2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13};
-	const ints by4 = {4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11};
-	const ints by8 = {8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7};
-	const int64_t size = rotation(columns);
-	for (int64_t span = 1; columns % W && span < size; span *= 2) // not a multiple of the vector width
-		for (int64_t i = 0; i < columns; i++)
-			if (!(i & span)) {
-				float a = row[i], b = row[i + span];
-				row[i] = a + b;
-				row[i + span] = a - b;
-			}
-	if (columns % W) return;
-	for (int64_t c = 0; c < columns; c += W) {
-		vec v = *(vec *)(row + c);
-		*(vec *)(row + c) = mix(mix(mix(mix(v, by1, 1), by2, 2), by4, 4), by8, 8);
-	}
-	for (int64_t span = W; span < size; span *= 2)
-		for (int64_t c = 0; c < columns; c += 2 * span)
-			for (int64_t i = c; i < c + span; i += W) {
-				vec a = *(vec *)(row + i), b = *(vec *)(row + i + span);
-				*(vec *)(row + i) = a + b;
-				*(vec *)(row + i + span) = a - b;
-			}
-}
-
-// quantize_row quantizes values, which it overwrites. A non-finite value makes the scale of its row NaN, so that it is
-// not lost in the integers.
-INLINE void quantize_row(const quantizer *q, int64_t row, float *values, int64_t columns) {
-	rotate_row(values, columns);
-	vec max_abs = all(0), total = all(0);
-	for (int64_t c = 0; c < columns; c += W) {
-		vec v = floats(values + c, columns - c);
-		max_abs = larger(max_abs, absolute(v));
-		total += v;
-	}
-	float scale = largest(max_abs) / 127.0f + 1e-20f + 0.0f * sum(total), by = 1.0f / scale; // 1e-20: for a row of zeros
-	q->scale[row] = scale;
-	uint8_t *out = q->quantized + row * columns;
-	for (int64_t c = 0; c < columns; c += W) {
-		ints v = __builtin_convertvector(nearest(floats(values + c, columns - c) * by), ints) + 128;
-		bytes16 b = __builtin_convertvector(v, bytes16);
-		if (c + W <= columns) *(bytes16 *)(out + c) = b;
-		else for (int i = 0; c + i < columns; i++) out[c + i] = b[i];
-	}
-}
-
-// normalize writes the layer normalization of row, which it overwrites, to a row of out and to q.
-INLINE void normalize(float *row, int64_t columns, int64_t at, const norm_weights *w, void *out, int half, const quantizer *q) {
+// normalize writes the layer normalization of row to a row of out.
+INLINE void normalize(const float *row, int64_t columns, int64_t at, const norm_weights *w, void *out, int half) {
 	vec total = all(0), squares = all(0);
 	for (int64_t c = 0; c < columns; c += W) total += floats(row + c, columns - c);
 	float mean = sum(total) / (float)columns;
 	for (int64_t c = 0; c + W <= columns; c += W) {
-		vec d = *(vec *)(row + c) - mean;
+		vec d = *(const vec *)(row + c) - mean;
 		squares += d * d;
 	}
 	float rest = 0;
@@ -260,9 +197,7 @@ INLINE void normalize(float *row, int64_t columns, int64_t at, const norm_weight
 		int64_t n = columns - c;
 		vec v = (floats(row + c, n) - mean) * by * floats(w->weight + c, n) + floats(w->bias + c, n);
 		put(out, half, at * columns + c, v, n);
-		if (q->quantized) put(row, 0, c, v, n);
 	}
-	if (q->quantized) quantize_row(q, at, row, columns);
 }
 
 // ---- embeddings, residual connections ----
@@ -278,7 +213,7 @@ EACH_CPU static void embed_rows(const void *args, int64_t from, int64_t to, int 
 			if (a->token_type.data) v += take(&a->token_type, a->types ? a->types[r] : 0, c, n);
 			put(row, 0, c, v, n);
 		}
-		normalize(row, a->columns, r, &a->norm, a->out, a->half, &a->quantized);
+		normalize(row, a->columns, r, &a->norm, a->out, a->half);
 	}
 }
 
@@ -293,29 +228,11 @@ EACH_CPU static void add_norm_rows(const void *args, int64_t from, int64_t to, i
 			int64_t n = a->columns - c;
 			put(row, 0, c, take(&a->x, x, c, n) + take(&a->y, r, c, n), n);
 		}
-		normalize(row, a->columns, r, &a->norm, a->out, a->half, &a->quantized);
+		normalize(row, a->columns, r, &a->norm, a->out, a->half);
 	}
 }
 
 void add_norm(const add_norm_args *a, int threads) { share(add_norm_rows, a, a->rows, 16, threads); }
-
-EACH_CPU static void quantize_some(const void *args, int64_t from, int64_t to, int thread) {
-	const quantize_args *a = args;
-	float row[a->columns];
-	for (int64_t r = from; r < to; r++) {
-		for (int64_t c = 0; c < a->columns; c += W) {
-			int64_t n = a->columns - c;
-			put(row, 0, c, activate(take(&a->x, r, c, n), a->function), n);
-		}
-		quantize_row(&a->quantized, r, row, a->columns);
-	}
-}
-
-void quantize_rows(const quantize_args *a, int threads) { share(quantize_some, a, a->rows, 8, threads); }
-
-EACH_CPU void rotate(float *rows, int64_t n, int64_t columns) {
-	for (int64_t r = 0; r < n; r++) rotate_row(rows + r * columns, columns);
-}
 
 // ---- attention ----
 

@@ -6,7 +6,6 @@ package encoder
 import "C"
 
 import (
-	"slices"
 	"unsafe"
 
 	"github.com/sugarme/gotch"
@@ -15,22 +14,10 @@ import (
 	"assay/rewardmodel/checkpoint"
 )
 
-// activations are the values of tokens between two operations, [rows, columns]: float32 or bfloat16, int8 with one scale
-// per row, or both.
-type activations struct {
-	values, quantized, scale *ts.Tensor
-}
-
-// tensors returns the tensors of x that are not nil.
-func (x activations) tensors() []*ts.Tensor {
-	return slices.DeleteFunc([]*ts.Tensor{x.values, x.quantized, x.scale}, func(t *ts.Tensor) bool { return t == nil })
-}
-
-// linearOutput is the output of a linear layer, [rows, columns]. After an int8 layer, scale and bias are not applied yet:
-// the values are value * scale[row] + bias[column].
+// linearOutput is the output of a linear layer, [rows, columns].
 type linearOutput struct {
-	values, scale, bias *ts.Tensor
-	columns             int64
+	values  *ts.Tensor
+	columns int64
 }
 
 // kernels calls the C functions of kernels.h and records errors in a tensorScope.
@@ -71,14 +58,10 @@ func (k kernels) matrix(p linearOutput, from int64) C.matrix {
 	if from > 0 {
 		m.data = unsafe.Add(m.data, from*int64(p.values.DType().Size()))
 	}
-	if p.scale != nil {
-		m.scale, m.bias = k.floats(p.scale), k.floats(p.bias)
-		m.bias = (*C.float)(unsafe.Add(unsafe.Pointer(m.bias), 4*from))
-	}
 	return m
 }
 
-// table describes a matrix without scale and bias, such as weights.
+// table describes the rows of a tensor with the given number of columns, such as weights.
 func (k kernels) table(t *ts.Tensor, columns int64) C.matrix {
 	return k.matrix(linearOutput{values: t, columns: columns}, 0)
 }
@@ -87,60 +70,37 @@ func (k kernels) norm(n norm, epsilon float64) C.norm_weights {
 	return C.norm_weights{weight: k.floats(n.weight), bias: k.floats(n.bias), epsilon: C.float(epsilon)}
 }
 
-// quantizer allocates the int8 input of next; it allocates nothing when next is nil.
-func (k kernels) quantizer(next *quantized, rows, columns int64) (q C.quantizer, quantized, scale *ts.Tensor) {
-	if next == nil {
-		return q, nil, nil
-	}
-	quantized, _ = k.empty(gotch.Uint8, rows, columns)
-	scale, _ = k.empty(gotch.Float, rows)
-	q = C.quantizer{quantized: (*C.uint8_t)(pointer(k.tensorScope, quantized)), scale: k.floats(scale)}
-	return q, quantized, scale
-}
-
 // embed sums the embeddings of tokens and normalizes them; nil types are all 0.
-func (k kernels) embed(n *network, w norm, ids, positions, types *ts.Tensor, kind gotch.DType, next *quantized) activations {
+func (k kernels) embed(n *network, w norm, ids, positions, types *ts.Tensor, kind gotch.DType) *ts.Tensor {
 	hidden := int64(n.cfg.HiddenSize)
 	rows := int64(ids.Numel())
 	out, _ := k.empty(kind, rows, hidden)
-	q, quantized, scale := k.quantizer(next, rows, hidden)
 	a := C.embed_args{
 		rows: C.int64_t(rows), columns: C.int64_t(hidden), ids: k.int64s(ids), positions: k.int64s(positions), types: k.int64s(types),
 		word: k.table(n.word, hidden), position: k.table(n.position, hidden), token_type: k.table(n.tokenType, hidden),
-		norm: k.norm(w, n.cfg.LayerNormEps), out: pointer(k.tensorScope, out), half: half(kind), quantized: q,
+		norm: k.norm(w, n.cfg.LayerNormEps), out: pointer(k.tensorScope, out), half: half(kind),
 	}
 	if k.err == nil {
 		C.embed(&a, C.int(k.threads))
 	}
-	return activations{out, quantized, scale}
+	return out
 }
 
 // addNorm normalizes x + y; at maps each row of y to a row of x, and nil is the identity.
-func (k kernels) addNorm(x activations, at *ts.Tensor, y linearOutput, rows int64, w norm, epsilon float64, next *quantized) activations {
+func (k kernels) addNorm(x, at *ts.Tensor, y linearOutput, rows int64, w norm, epsilon float64) *ts.Tensor {
 	if k.err != nil {
-		return activations{}
+		return nil
 	}
-	kind := x.values.DType()
+	kind := x.DType()
 	out, _ := k.empty(kind, rows, y.columns)
-	q, quantized, scale := k.quantizer(next, rows, y.columns)
 	a := C.add_norm_args{
-		rows: C.int64_t(rows), columns: C.int64_t(y.columns), x: k.table(x.values, y.columns), y: k.matrix(y, 0), x_rows: k.int64s(at),
-		norm: k.norm(w, epsilon), out: pointer(k.tensorScope, out), half: half(kind), quantized: q,
+		rows: C.int64_t(rows), columns: C.int64_t(y.columns), x: k.table(x, y.columns), y: k.matrix(y, 0), x_rows: k.int64s(at),
+		norm: k.norm(w, epsilon), out: pointer(k.tensorScope, out), half: half(kind),
 	}
 	if k.err == nil {
 		C.add_norm(&a, C.int(k.threads))
 	}
-	return activations{out, quantized, scale}
-}
-
-// quantize quantizes activation(x) to int8.
-func (k kernels) quantize(x linearOutput, rows int64, activation string, next *quantized) activations {
-	q, quantized, scale := k.quantizer(next, rows, x.columns)
-	a := C.quantize_args{rows: C.int64_t(rows), columns: C.int64_t(x.columns), x: k.matrix(x, 0), function: function(activation), quantized: q}
-	if k.err == nil {
-		C.quantize_rows(&a, C.int(k.threads))
-	}
-	return activations{quantized: quantized, scale: scale}
+	return out
 }
 
 // function is the number of an activation function in kernels.h; -1 for "".
@@ -169,15 +129,6 @@ func (k kernels) dense(x *ts.Tensor, rows int64, d *classifierLayer) *ts.Tensor 
 		C.dense(&a, C.int(k.threads))
 	}
 	return y
-}
-
-// rotation is the size of the Hadamard blocks that rotate uses: a power of two.
-func rotation(columns int) int { return int(C.rotation(C.int64_t(columns))) }
-
-// rotate multiplies each row of v [n, columns] by the Hadamard matrix of size rotation(columns), block by block. Applied
-// twice, it returns rotation(columns) times v.
-func rotate(v []float32, columns int) {
-	C.rotate((*C.float)(&v[0]), C.int64_t(len(v)/columns), C.int64_t(columns))
 }
 
 // heads describe the attention of a layer.

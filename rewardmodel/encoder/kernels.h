@@ -1,26 +1,19 @@
-#ifndef ASSAY_KERNELS_H
-#define ASSAY_KERNELS_H
-
 // The operations of a Transformer layer between its matrix multiplications, row by row, for scoring on a CPU. Each
 // function processes one token, or one sequence and head, at a time, and reads and writes each row once. A result
 // therefore depends only on its own sequence, never on the rest of the batch or on the number of threads.
+#pragma once
 #include <stdint.h>
 
-// matrix is [rows, columns] of float32 or bfloat16, whose rows are stride elements apart. When scale is set, the values
-// are the output of an int8 matrix multiplication and stand for value * scale[row] + bias[column].
+// share runs n tasks, grain of them per call, on libtorch's own OpenMP threads, which stay awake between its operations, or
+// on the calling thread without OpenMP. thread is below threads.
+void share(void (*task)(const void *args, int64_t from, int64_t to, int thread), const void *args, int64_t n, int64_t grain, int threads);
+
+// matrix is [rows, columns] of float32 or bfloat16, whose rows are stride elements apart.
 typedef struct {
 	const void *data;
 	int64_t stride;
 	int32_t half; // bfloat16
-	const float *scale, *bias;
 } matrix;
-
-// quantizer is the destination of quantized rows: rotate(x) divided by the scale of the row, which is also written, and
-// rounded. The zero point is 128.
-typedef struct {
-	uint8_t *quantized; // [rows, columns]; NULL for none
-	float *scale;    // [rows]
-} quantizer;
 
 // norm_weights are the parameters of a layer normalization.
 typedef struct {
@@ -35,7 +28,6 @@ typedef struct {
 	norm_weights norm;
 	void *out; // [rows, columns] float32, or bfloat16 when half
 	int32_t half;
-	quantizer quantized;
 } embed_args;
 
 typedef struct {
@@ -45,7 +37,6 @@ typedef struct {
 	norm_weights norm;
 	void *out;
 	int32_t half;
-	quantizer quantized;
 } add_norm_args;
 
 typedef struct {
@@ -76,23 +67,8 @@ typedef struct {
 	float *y;                  // [rows, out]
 } dense_args;
 
-typedef struct {
-	int64_t rows, columns;
-	matrix x;
-	int32_t function; // -1: none
-	quantizer quantized;
-} quantize_args;
-
-// rotation is the size of a Hadamard block in columns, a power of two. rotate multiplies each row in place by the
-// Hadamard matrix of that size, block by block.
-int64_t rotation(int64_t columns);
-void rotate(float *rows, int64_t n, int64_t columns);
-
 int64_t attend_scratch(int64_t longest, int64_t size);
 void embed(const embed_args *a, int threads);
 void add_norm(const add_norm_args *a, int threads);
 void attend(const attend_args *a, int threads);
 void dense(const dense_args *a, int threads);
-void quantize_rows(const quantize_args *a, int threads);
-
-#endif

@@ -74,7 +74,7 @@ func (r *Runtime) Load(ckpt *checkpoint.Checkpoint, precision Precision) (*Model
 	if err != nil || !fusable(m.net) {
 		return m, err
 	}
-	if err := m.fuse(m.packFloats); err != nil {
+	if err := m.fuse(); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil

@@ -10,18 +10,6 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// stream is the values of tokens between two layers with pre-normalization: their sum in float32, and the input of the
-// next layer, which is its normalization.
-type stream struct{ sum, normed *ts.Tensor }
-
-// tensors returns the tensors of x that are not nil.
-func (x stream) tensors() []*ts.Tensor {
-	if x.sum == nil {
-		return []*ts.Tensor{x.normed}
-	}
-	return []*ts.Tensor{x.sum, x.normed}
-}
-
 // rotary is the tables of rotary positions for a batch.
 type rotary struct{ positions, cos, sin *ts.Tensor }
 
@@ -46,7 +34,7 @@ func (f *fused) encodeModern(scope *tensorScope, p *packed) *ts.Tensor {
 	near.local, near.window = true, int64(m.Window())
 	positions := scope.int64s(p.positions, n.device)
 	global, local := n.modern.global.tables(scope, p, positions), n.modern.local.tables(scope, p, positions)
-	x := stream{sum: k.embed(n, f.embedNorm, scope.int64s(p.ids, n.device), positions, nil, gotch.Float, nil).values}
+	x := stream{sum: k.embed(n, f.embedNorm, scope.int64s(p.ids, n.device), positions, nil, gotch.Float)}
 	x.normed = scope.do("cast", func() (*ts.Tensor, error) { return x.sum.ToDtype(f.kind, false, true, false) })
 	for i := range f.layers {
 		by, among := global, all
@@ -74,18 +62,18 @@ func (f *fused) modernLayer(k kernels, p *packed, l *fusedLayer, x stream, by ro
 	var at *ts.Tensor
 	if l.keyValue.weight != nil {
 		at, used, rows = among.first, int64(len(p.lengths)), int64(len(p.first))
-		q := l.query.apply(k, activations{values: k.pick(x.normed, at)}, "") // position 0, which is not rotated
-		kv := l.keyValue.apply(k, activations{values: x.normed}, "")
+		q := l.query.apply(k, k.pick(x.normed, at), "") // position 0, which is not rotated
+		kv := l.keyValue.apply(k, x.normed, "")
 		k.rope(kv, among.count, among.size, by)
 		attended = k.attend(among, q, kv, 0, hidden, true, rows, used, f.kind)
 	} else {
-		qkv := l.query.apply(k, activations{values: x.normed}, "")
+		qkv := l.query.apply(k, x.normed, "")
 		k.rope(qkv, 2*among.count, among.size, by)
 		attended = k.attend(among, qkv, qkv, hidden, 2*hidden, false, rows, used, f.kind)
 	}
-	y := l.attended.apply(k, activations{values: attended.values}, "")
+	y := l.attended.apply(k, attended.values, "")
 	x = k.sumNorm(x.sum, at, y, rows, l.outputNorm, eps, f.kind)
-	h := k.gate(l.intermediate.apply(k, activations{values: x.normed}, ""), rows, cfg.HiddenAct, f.kind)
+	h := k.gate(l.intermediate.apply(k, x.normed, ""), rows, cfg.HiddenAct, f.kind)
 	return k.sumNorm(x.sum, nil, l.output.apply(k, h, ""), rows, next, eps, kind)
 }
 
@@ -105,7 +93,7 @@ func (k kernels) rope(x linearOutput, heads, size int64, by rotary) {
 }
 
 // gate multiplies activation(x), for the first half of the columns of x, by the other half.
-func (k kernels) gate(x linearOutput, rows int64, activation string, kind gotch.DType) activations {
+func (k kernels) gate(x linearOutput, rows int64, activation string, kind gotch.DType) *ts.Tensor {
 	columns := x.columns / 2
 	out, _ := k.empty(kind, rows, columns)
 	a := C.gate_args{
@@ -115,7 +103,7 @@ func (k kernels) gate(x linearOutput, rows int64, activation string, kind gotch.
 	if k.err == nil {
 		C.gate(&a, C.int(k.threads))
 	}
-	return activations{values: out}
+	return out
 }
 
 // sumNorm adds y to x and normalizes the sum; at maps each row of y to a row of x, and nil is the identity.

@@ -77,7 +77,6 @@ void gate(const gate_args *a, int threads) { share(gate_rows, a, a->rows, 8, thr
 
 EACH_CPU static void sum_norm_rows(const void *args, int64_t from, int64_t to, int thread) {
 	const sum_norm_args *a = args;
-	const quantizer none = {0};
 	float row[a->columns];
 	for (int64_t r = from; r < to; r++) {
 		int64_t x = a->x_rows ? a->x_rows[r] : r;
@@ -88,7 +87,7 @@ EACH_CPU static void sum_norm_rows(const void *args, int64_t from, int64_t to, i
 			put(row, 0, c, v, n);
 			if (a->sum) put(a->sum, 0, r * a->columns + c, v, n);
 		}
-		normalize(row, a->columns, r, &a->norm, a->out, a->half, &none);
+		normalize(row, a->columns, r, &a->norm, a->out, a->half);
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // numericsVersion is the version of the arithmetic. Increase it with every change that can alter a bit of a score.
-const numericsVersion = 1
+const numericsVersion = 2
 
 // Numerics returns how the ids of Model.Numerics begin on this machine: the version of the arithmetic and the set of
 // instructions. It is "" on a GPU, where scores depend on the batch.

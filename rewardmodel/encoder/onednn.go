@@ -11,16 +11,9 @@ __attribute__((weak)) int32_t aoti_torch_new_tensor_handle(tensor from, tensor *
 __attribute__((weak)) int32_t aoti_torch_call_dispatcher(const char *op, const char *overload, uint64_t *stack);
 __attribute__((weak)) int32_t aoti_torch_cpu__linear_pointwise(tensor x, tensor weight, tensor *bias, const char *post,
 	const double **args, int64_t arg_count, const char **algorithm, tensor *to);
-__attribute__((weak)) int32_t aoti_torch_cpu__qlinear_pointwise_tensor(tensor x, tensor x_scale, tensor x_zero,
-	tensor weight, tensor scales, tensor zeros, tensor *bias, double out_scale, int64_t out_zero, const int32_t *dtype,
-	const char *post, const double **args, int64_t arg_count, const char *algorithm, tensor *to);
 
 static int has_linear(void) {
 	return aoti_torch_new_tensor_handle && aoti_torch_call_dispatcher && aoti_torch_cpu__linear_pointwise;
-}
-
-static int has_qlinear(void) {
-	return has_linear() && aoti_torch_cpu__qlinear_pointwise_tensor;
 }
 
 // prepack converts weights [out, in] to oneDNN's layout: op takes them and, optionally, the number or shape of inputs.
@@ -37,8 +30,6 @@ static int32_t prepack(const char *op, tensor weight, tensor *to) {
 
 static int32_t prepack_floats(tensor weight, tensor *to) { return prepack("mkldnn::_reorder_linear_weight", weight, to); }
 
-static int32_t prepack_int8(tensor weight, tensor *to) { return prepack("onednn::qlinear_prepack", weight, to); }
-
 // The activation function that is fused into the linear layer.
 enum { then_nothing, then_gelu, then_gelu_tanh, then_relu };
 
@@ -48,42 +39,21 @@ static int32_t linear(tensor x, tensor weight, tensor bias, int then, tensor *to
 	const char *algorithm = algorithms[then];
 	return aoti_torch_cpu__linear_pointwise(x, weight, &bias, post[then], NULL, 0, &algorithm, to);
 }
-
-static int32_t qlinear(tensor x, tensor one, tensor zero, tensor weight, tensor scales, tensor zeros, tensor *to) {
-	const int32_t float32 = 6;
-	return aoti_torch_cpu__qlinear_pointwise_tensor(x, one, zero, weight, scales, zeros, NULL, 1, 0, &float32,
-		"none", NULL, 0, "", to);
-}
 */
 import "C"
 
 import (
-	"errors"
 	"fmt"
 	"unsafe"
 
 	"github.com/sugarme/gotch/libtch"
 	"github.com/sugarme/gotch/ts"
-	"golang.org/x/sys/cpu"
 
 	"assay/rewardmodel/checkpoint"
 )
 
 // hasLinear reports whether this libtorch has linear layers with weights in oneDNN's layout.
 func hasLinear() bool { return C.has_linear() != 0 }
-
-// hasInt8 returns why this machine does not support int8, or nil if it does.
-func (r *Runtime) hasInt8() error {
-	switch {
-	case r.device.IsCuda():
-		return errors.New("int8 runs only on a CPU; use the device cpu, or precision bf16")
-	case !cpu.X86.HasAVX512VNNI && !cpu.X86.HasAVXVNNI:
-		return errors.New("the processor has no VNNI instructions; use precision bf16 or fp32")
-	case C.has_qlinear() == 0:
-		return errors.New("this libtorch has no int8 oneDNN operations; use the pinned libtorch, or precision bf16")
-	}
-	return nil
-}
 
 // adopt takes ownership of a tensor that a C function returns.
 func (s *tensorScope) adopt(op string, f func(to *C.tensor) C.int32_t) *ts.Tensor {
@@ -103,13 +73,6 @@ func (s *tensorScope) prepackFloats(weight *ts.Tensor) *ts.Tensor {
 	})
 }
 
-// prepackInt8 converts int8 weights [out, in] to the layout of qlinear.
-func (s *tensorScope) prepackInt8(weight *ts.Tensor) *ts.Tensor {
-	return s.adopt("onednn::qlinear_prepack", func(to *C.tensor) C.int32_t {
-		return C.prepack_int8(C.tensor(weight.Ctensor()), to)
-	})
-}
-
 // packedLinear is a linear layer followed by the activation function, "" for none.
 func (s *tensorScope) packedLinear(x, weight, bias *ts.Tensor, activation string) *ts.Tensor {
 	then := C.int(C.then_nothing)
@@ -123,13 +86,5 @@ func (s *tensorScope) packedLinear(x, weight, bias *ts.Tensor, activation string
 	}
 	return s.adopt("mkldnn::_linear_pointwise", func(to *C.tensor) C.int32_t {
 		return C.linear(C.tensor(x.Ctensor()), C.tensor(weight.Ctensor()), C.tensor(bias.Ctensor()), then, to)
-	})
-}
-
-// qlinear multiplies x, uint8 [tokens, in], by the weights of q: float32 [tokens, out], without the bias.
-func (s *tensorScope) qlinear(x *ts.Tensor, q *quantized) *ts.Tensor {
-	return s.adopt("onednn::qlinear_pointwise", func(to *C.tensor) C.int32_t {
-		return C.qlinear(C.tensor(x.Ctensor()), C.tensor(q.one.Ctensor()), C.tensor(q.zero.Ctensor()),
-			C.tensor(q.weight.Ctensor()), C.tensor(q.scales.Ctensor()), C.tensor(q.zeros.Ctensor()), to)
 	})
 }

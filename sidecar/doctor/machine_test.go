@@ -161,7 +161,7 @@ func TestProcessor(t *testing.T) {
 	}{
 		"all features":      {zen4, outcome{OK, []string{"amd64 with AVX2, AVX-512, AVX-512 BF16, VNNI", "auto is bf16"}}},
 		"int8":              {with(func(p *processor) { p.setting = encoder.Int8 }), outcome{OK, []string{"--precision int8"}}},
-		"int8 without VNNI": {with(func(p *processor) { p.setting, p.vnni, p.precisions = encoder.Int8, false, all[:2] }), outcome{Error, []string{"not supported", "VNNI"}}},
+		"int8 without AVX2": {with(func(p *processor) { p.setting, p.avx2, p.precisions = encoder.Int8, false, all[:2] }), outcome{Error, []string{"not supported", "AVX2"}}},
 		"fp32 with VNNI":    {with(func(p *processor) { p.avx512bf16 = false }), outcome{Warning, []string{"auto is fp32", "--precision int8"}}},
 		"fp32 without VNNI": {with(func(p *processor) { p.avx512bf16, p.precisions = false, all[:2] }), outcome{Warning, []string{"auto is fp32"}}},
 		"fp32 by choice":    {with(func(p *processor) { p.avx512bf16, p.setting = false, encoder.FP32 }), outcome{OK, nil}},

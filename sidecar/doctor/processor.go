@@ -58,7 +58,7 @@ func (p processor) findings() []Finding {
 	int8 := slices.Contains(p.precisions, encoder.Int8)
 	switch {
 	case p.setting == encoder.Int8 && !int8:
-		return finding(Error, " is not supported", "set --precision bf16 or fp32; int8 needs a processor with VNNI and the pinned libtorch")
+		return finding(Error, " is not supported", "set --precision bf16 or fp32; int8 needs a processor with AVX2")
 	case p.arch == "amd64" && !p.avx2:
 		return finding(Warning, ": scoring is slow without AVX2", "use a processor with AVX2 or AVX-512; in a virtual machine, pass the features of the host through")
 	case p.setting == encoder.BF16 && !p.avx512bf16:

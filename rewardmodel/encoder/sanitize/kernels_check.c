@@ -86,8 +86,8 @@ static int64_t *integers(int64_t n, int64_t low, int64_t high) {
 }
 
 // random_matrix has columns within a row of a larger stride, as queries, keys and values have in one product.
-static matrix random_matrix(int64_t rows, int64_t columns, int scaled) {
-	matrix m = {.stride = columns + between(0, 1) * between(1, 40), .half = (int32_t)between(0, 1)};
+static matrix random_matrix(int64_t rows, int64_t columns) {
+	matrix m = {.stride = columns + between(0) * between(1, 40), .half = (int32_t)between(0, 1)};
 	int64_t n = rows ? (rows - 1) * m.stride + columns : 0;
 	if (m.half) {
 		uint16_t *p = buffer(n * 2);
@@ -101,7 +101,6 @@ static matrix random_matrix(int64_t rows, int64_t columns, int scaled) {
 		return m;
 	}
 	m.data = floats_of(n, 1);
-	if (scaled && between(0, 1)) m.scale = floats_of(rows, 1), m.bias = floats_of(columns, 1);
 	return m;
 }
 
@@ -114,8 +113,7 @@ static double widen(uint16_t h) {
 
 static double at(const matrix *m, int64_t row, int64_t column) {
 	if (m->half) return widen(((const uint16_t *)m->data)[row * m->stride + column]);
-	double v = ((const float *)m->data)[row * m->stride + column];
-	return m->scale ? v * m->scale[row] + m->bias[column] : v;
+	return ((const float *)m->data)[row * m->stride + column];
 }
 
 static double result(const void *out, int half, int64_t i) { return half ? widen(((const uint16_t *)out)[i]) : ((const float *)out)[i]; }
@@ -133,31 +131,8 @@ static void expect(const char *what, int64_t i, double got, double want, double 
 
 static double tolerance(int half) { return half ? 1e-2 : 1e-3; }
 
-static quantizer random_quantizer(int64_t rows, int64_t columns) {
-	if (between(0, 1)) return (quantizer){0};
-	return (quantizer){buffer(rows * columns), buffer(rows * 4)};
-}
-
-// expect_quantized compares a quantized row with the rotation of values, which it overwrites.
-static void expect_quantized(const quantizer *q, int64_t row, double *values, int64_t columns) {
-	if (!q->quantized) return;
-	int64_t size = rotation(columns);
-	for (int64_t span = 1; span < size; span *= 2)
-		for (int64_t i = 0; i < columns; i++)
-			if (!(i & span)) {
-				double a = values[i], b = values[i + span];
-				values[i] = a + b;
-				values[i + span] = a - b;
-			}
-	double largest = 0;
-	for (int64_t i = 0; i < columns; i++) largest = fmax(largest, fabs(values[i]));
-	expect("scale", row, q->scale[row], largest / 127, 1e-3);
-	for (int64_t i = 0; i < columns; i++) // within one step of rounding
-		expect("quantized", row * columns + i, (q->quantized[row * columns + i] - 128) * (double)q->scale[row], values[i], 1.1 * largest / 127 + 1e-6);
-}
-
 // expect_normalized compares row r of a result with the layer normalization of values, which it overwrites.
-static void expect_normalized(double *values, int64_t columns, int64_t r, const norm_weights *w, const void *out, int half, const quantizer *q) {
+static void expect_normalized(double *values, int64_t columns, int64_t r, const norm_weights *w, const void *out, int half) {
 	double mean = 0, variance = 0;
 	for (int64_t c = 0; c < columns; c++) mean += values[c] / (double)columns;
 	for (int64_t c = 0; c < columns; c++) variance += (values[c] - mean) * (values[c] - mean) / (double)columns;
@@ -165,7 +140,6 @@ static void expect_normalized(double *values, int64_t columns, int64_t r, const 
 		values[c] = (values[c] - mean) / sqrt(variance + w->epsilon) * w->weight[c] + w->bias[c];
 		expect("normalized", r * columns + c, result(out, half, r * columns + c), values[c], tolerance(half));
 	}
-	expect_quantized(q, r, values, columns);
 }
 
 // columns_of favors multiples of the vector width, which models have, and also returns others.
@@ -178,10 +152,10 @@ static void check_embed(int threads) {
 	embed_args a = {.rows = rows, .columns = columns, .half = (int32_t)between(0, 1)};
 	a.ids = integers(rows, 0, words - 1), a.positions = integers(rows, 0, positions - 1);
 	a.types = between(0, 1) ? integers(rows, 0, 1) : NULL;
-	a.word = random_matrix(words, columns, 0);
-	if (between(0, 3)) a.position = random_matrix(positions, columns, 0);
-	if (between(0, 3)) a.token_type = random_matrix(2, columns, 0);
-	a.norm = random_norm(columns), a.quantized = random_quantizer(rows, columns);
+	a.word = random_matrix(words, columns);
+	if (between(0, 3)) a.position = random_matrix(positions, columns);
+	if (between(0, 3)) a.token_type = random_matrix(2, columns);
+	a.norm = random_norm(columns);
 	a.out = buffer(rows * columns * (a.half ? 2 : 4));
 	embed(&a, threads);
 	double values[columns];
@@ -191,7 +165,7 @@ static void check_embed(int threads) {
 			if (a.position.data) values[c] += at(&a.position, a.positions[r], c);
 			if (a.token_type.data) values[c] += at(&a.token_type, a.types ? a.types[r] : 0, c);
 		}
-		expect_normalized(values, columns, r, &a.norm, a.out, a.half, &a.quantized);
+		expect_normalized(values, columns, r, &a.norm, a.out, a.half);
 	}
 }
 
@@ -199,14 +173,14 @@ static void check_add_norm(int threads) {
 	int64_t rows = between(0, 70), columns = columns_of(), more = rows + between(0, 9);
 	add_norm_args a = {.rows = rows, .columns = columns, .half = (int32_t)between(0, 1)};
 	a.x_rows = between(0, 1) && more ? integers(rows, 0, more - 1) : NULL;
-	a.x = random_matrix(more, columns, 0), a.y = random_matrix(rows, columns, 1);
-	a.norm = random_norm(columns), a.quantized = random_quantizer(rows, columns);
+	a.x = random_matrix(more, columns), a.y = random_matrix(rows, columns);
+	a.norm = random_norm(columns);
 	a.out = buffer(rows * columns * (a.half ? 2 : 4));
 	add_norm(&a, threads);
 	double values[columns];
 	for (int64_t r = 0; r < rows; r++) {
 		for (int64_t c = 0; c < columns; c++) values[c] = at(&a.x, a.x_rows ? a.x_rows[r] : r, c) + at(&a.y, r, c);
-		expect_normalized(values, columns, r, &a.norm, a.out, a.half, &a.quantized);
+		expect_normalized(values, columns, r, &a.norm, a.out, a.half);
 	}
 }
 
@@ -217,29 +191,6 @@ static double activated(double v, int function) {
 	case relu: return fmax(v, 0);
 	}
 	return v;
-}
-
-static void check_quantize(int threads) {
-	int64_t rows = between(0, 70), columns = columns_of();
-	quantize_args a = {.rows = rows, .columns = columns, .function = (int32_t)between(-1, relu)};
-	a.x = random_matrix(rows, columns, 1);
-	a.quantized = (quantizer){buffer(rows * columns), buffer(rows * 4)};
-	quantize_rows(&a, threads);
-	double values[columns];
-	for (int64_t r = 0; r < rows; r++) {
-		for (int64_t c = 0; c < columns; c++) values[c] = activated(at(&a.x, r, c), a.function);
-		expect_quantized(&a.quantized, r, values, columns);
-	}
-}
-
-static void check_rotate(int threads) {
-	(void)threads;
-	int64_t rows = between(0, 9), columns = columns_of(), n = rows * columns;
-	float *x = floats_of(n, 1), *twice = buffer(n * 4);
-	memcpy(twice, x, (size_t)n * 4);
-	rotate(twice, rows, columns);
-	rotate(twice, rows, columns); // the matrix is its own inverse, times its size
-	for (int64_t i = 0; i < n; i++) expect("rotated twice", i, twice[i] / (double)rotation(columns), x[i], 1e-3);
 }
 
 static void check_attend(int threads) {
@@ -272,7 +223,7 @@ static void check_attend(int threads) {
 	if (shared) a.context_first = COPY(context_starts, sequences), a.context_length = COPY(context_lengths, sequences);
 	if (shared == 2) a.run = COPY(run, runs + 1), a.member = COPY(member, sequences);
 	int64_t asked = a.first_only ? sequences : tokens, columns = heads * size;
-	a.q = random_matrix(asked, columns, 1), a.k = random_matrix(rows, columns, 1), a.v = random_matrix(rows, columns, 1);
+	a.q = random_matrix(asked, columns), a.k = random_matrix(rows, columns), a.v = random_matrix(rows, columns);
 	a.scratch = buffer(threads * attend_scratch(longest, size) * 4);
 	a.out = buffer(asked * columns * (a.half ? 2 : 4));
 	attend(&a, threads);
@@ -312,7 +263,7 @@ static void check_attend_near(int threads) {
 	}
 	a->longest = longest, a->first = COPY(starts, sequences), a->length = COPY(lengths, sequences);
 	int64_t asked = a->first_only ? sequences : rows, columns = heads * size;
-	a->q = random_matrix(asked, columns, 0), a->k = random_matrix(rows, columns, 0), a->v = random_matrix(rows, columns, 0);
+	a->q = random_matrix(asked, columns), a->k = random_matrix(rows, columns), a->v = random_matrix(rows, columns);
 	a->scratch = buffer(threads * attend_scratch(longest, size) * 4);
 	a->out = buffer(asked * columns * (a->half ? 2 : 4));
 	attend_near(&near, threads);
@@ -339,7 +290,7 @@ static void check_attend_near(int threads) {
 
 static void check_rope(int threads) {
 	int64_t rows = between(0, 40), heads = between(1, 4), size = 2 * (between(0, 1) ? 16 * between(1, 3) : between(1, 40)), positions = between(1, 50);
-	matrix m = random_matrix(rows, heads * size, 0);
+	matrix m = random_matrix(rows, heads * size);
 	int64_t n = rows ? (rows - 1) * m.stride + heads * size : 0, bytes = m.half ? 2 : 4;
 	rope_args a = {.rows = rows, .heads = heads, .size = size, .stride = m.stride, .half = m.half};
 	a.positions = integers(rows, 0, positions - 1), a.cos = floats_of(positions * size / 2, 1), a.sin = floats_of(positions * size / 2, 1);
@@ -358,7 +309,7 @@ static void check_rope(int threads) {
 static void check_gate(int threads) {
 	int64_t rows = between(0, 40), columns = columns_of();
 	gate_args a = {.rows = rows, .columns = columns, .function = (int32_t)between(gelu, relu), .half = (int32_t)between(0, 1)};
-	a.x = random_matrix(rows, 2 * columns, 0);
+	a.x = random_matrix(rows, 2 * columns);
 	a.out = buffer(rows * columns * (a.half ? 2 : 4));
 	gate(&a, threads);
 	for (int64_t r = 0; r < rows; r++)
@@ -370,20 +321,19 @@ static void check_sum_norm(int threads) {
 	int64_t rows = between(0, 70), columns = columns_of(), more = rows + between(0, 9);
 	sum_norm_args a = {.rows = rows, .columns = columns, .half = (int32_t)between(0, 1)};
 	a.x_rows = between(0, 1) && more ? integers(rows, 0, more - 1) : NULL;
-	a.x = random_matrix(more, columns, 0);
-	if (between(0, 2)) a.y = random_matrix(rows, columns, 0);
+	a.x = random_matrix(more, columns);
+	if (between(0, 2)) a.y = random_matrix(rows, columns);
 	if (between(0, 2)) a.sum = buffer(rows * columns * 4);
 	a.norm = random_norm(columns);
 	a.out = buffer(rows * columns * (a.half ? 2 : 4));
 	sum_norm(&a, threads);
-	const quantizer none = {0};
 	double values[columns];
 	for (int64_t r = 0; r < rows; r++) {
 		for (int64_t c = 0; c < columns; c++) {
 			values[c] = at(&a.x, a.x_rows ? a.x_rows[r] : r, c) + (a.y.data ? at(&a.y, r, c) : 0);
 			if (a.sum) expect("sum", r * columns + c, a.sum[r * columns + c], values[c], 1e-5);
 		}
-		expect_normalized(values, columns, r, &a.norm, a.out, a.half, &none);
+		expect_normalized(values, columns, r, &a.norm, a.out, a.half);
 	}
 }
 
@@ -405,7 +355,7 @@ int main(int argc, char **argv) {
 	static const struct {
 		const char *name;
 		void (*check)(int threads);
-	} checks[] = {{"embed", check_embed}, {"add_norm", check_add_norm}, {"quantize_rows", check_quantize}, {"rotate", check_rotate}, {"attend", check_attend},
+	} checks[] = {{"embed", check_embed}, {"add_norm", check_add_norm}, {"attend", check_attend},
 		{"attend_near", check_attend_near}, {"rope", check_rope}, {"gate", check_gate}, {"sum_norm", check_sum_norm}, {"mean", check_mean}};
 	double seconds = argc > 1 ? atof(argv[1]) : 5;
 	uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)time(NULL);

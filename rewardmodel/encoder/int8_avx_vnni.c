@@ -1,0 +1,37 @@
+// The int8 engine for AVX-VNNI: its dot products of bytes have 256 bits.
+#include "int8_levels.h"
+#ifdef INT8_X86
+#pragma GCC target("avx2,fma,avxvnni")
+#pragma GCC optimize("fp-contract=off")
+#include "int8_vector_avx2.h"
+
+enum { TILE_ROWS = 4, TILE_COLUMNS = 16 };
+
+INLINE void tile_begin(void) {}
+
+INLINE void tile_end(void) {}
+
+INLINE void tile(const int8_t *weight, const uint8_t *x, int64_t steps, int64_t rows, int32_t *sums) {
+	__m256i s[TILE_ROWS][2];
+	for (int r = 0; r < TILE_ROWS; r++) s[r][0] = s[r][1] = _mm256_setzero_si256();
+	for (int64_t step = 0; step < steps; step++, x += 1024)
+		for (int64_t k = 0; k < 64; k += 4, weight += 64) {
+			__m256i w0 = _mm256_load_si256((const __m256i *)weight), w1 = _mm256_load_si256((const __m256i *)(weight + 32));
+#pragma GCC unroll 4
+			for (int r = 0; r < TILE_ROWS; r++) {
+				int32_t four;
+				memcpy(&four, x + 64 * r + k, 4);
+				__m256i a = _mm256_set1_epi32(four);
+				s[r][0] = _mm256_dpbusd_avx_epi32(s[r][0], a, w0);
+				s[r][1] = _mm256_dpbusd_avx_epi32(s[r][1], a, w1);
+			}
+		}
+	for (int r = 0; r < TILE_ROWS; r++) {
+		_mm256_store_si256((__m256i *)(sums + 16 * r), s[r][0]);
+		_mm256_store_si256((__m256i *)(sums + 16 * r + 8), s[r][1]);
+	}
+}
+
+#define PANELS int8_panels_avx_vnni
+#include "int8_panel.h"
+#endif

@@ -1,0 +1,289 @@
+// int8_check runs random models on every level of the int8 engine that the processor has. All levels must give the same
+// bits, whatever the panels, and results close to plain loops in double precision that quantize as the engine does.
+//
+//	int8_check [SECONDS [SEED]]        compare
+//	int8_check bench HIDDEN HEADS LAYERS   CPU time per token of each level, for 32 sequences of 8 to 48 tokens
+#include "../int8.h"
+#include "../kernels.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static uint64_t state, seed;
+
+static uint64_t next(void) { // splitmix64
+	uint64_t z = state += 0x9e3779b97f4a7c15u;
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+static int64_t between(int64_t low, int64_t high) { return low + (int64_t)(next() % (uint64_t)(high - low + 1)); }
+
+static float normal(void) {
+	float s = 0;
+	for (int i = 0; i < 6; i++) s += (float)between(-1000, 1000) / 1000;
+	return s;
+}
+
+static double now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static void *memory(int64_t bytes) {
+	void *p = aligned_alloc(64, (size_t)((bytes + 63) / 64 * 64 + 64));
+	if (!p) abort();
+	memset(p, 0xaa, (size_t)bytes);
+	return p;
+}
+
+enum { maxLayers = 12, maxSegments = 64, vocabulary = 50, positions = 520 };
+
+// plain is a linear layer before int8_pack.
+typedef struct { int64_t in, out; int8_t *weight; float *scale, *bias; } plain;
+
+static plain layers[maxLayers][5];
+static int8_layer packed[maxLayers];
+static int8_batch batch;
+static int64_t panel[maxSegments + 1], first[maxSegments], length[maxSegments], context[maxSegments], result[maxSegments];
+static int64_t ids[1 << 16], places[1 << 16], types[1 << 16];
+static void *kept[512];
+static int kept_count;
+
+static void *keep(void *p) { return kept[kept_count++] = p; }
+
+static float *values(int64_t n, int64_t room, float mean, float spread) {
+	float *p = keep(memory(room * 4));
+	for (int64_t i = 0; i < room; i++) p[i] = i < n ? mean + spread * normal() : 0;
+	return p;
+}
+
+static int8_linear random_linear(plain *p, int64_t in, int64_t out) {
+	*p = (plain){in, out, keep(memory(in * out)), values(out, out, 0, 0), values(out, out, 0, 0.1f)};
+	for (int64_t i = 0; i < in * out; i++) p->weight[i] = (int8_t)between(-127, 127);
+	for (int64_t n = 0; n < out; n++) p->scale[n] = (0.5f + 0.1f * (float)between(0, 9)) / (73 * sqrtf((float)(in * int8_rotation(in))));
+	return int8_pack(keep(memory(int8_bytes(in, out))), p->weight, p->scale, p->bias, in, out);
+}
+
+static int8_norm random_norm(int64_t n) {
+	int64_t room = (n + 15) / 16 * 16;
+	return (int8_norm){values(n, room, 1, 0.1f), values(n, room, 0, 0.1f)};
+}
+
+static void random_model(int64_t hidden, int64_t heads, int64_t feed, int64_t count, int function) {
+	memset(&batch, 0, sizeof batch);
+	batch.hidden = hidden, batch.heads = heads, batch.intermediate = feed, batch.layer_count = count, batch.function = function;
+	batch.scale = 1 / sqrtf((float)(hidden / heads)), batch.epsilon = 1e-5f, batch.layers = packed;
+	batch.word = values(vocabulary * hidden, vocabulary * hidden, 0, 1), batch.position = values(positions * hidden, positions * hidden, 0, 0.3f);
+	batch.token_type = between(0, 1) ? values(2 * hidden, 2 * hidden, 0, 0.3f) : NULL, batch.embed_norm = random_norm(hidden);
+	for (int64_t i = 0; i < count; i++) {
+		plain *p = layers[i];
+		int last = i == count - 1;
+		packed[i] = (int8_layer){
+			.query = random_linear(&p[0], hidden, last ? hidden : 3 * hidden), .attended = random_linear(&p[2], hidden, hidden),
+			.intermediate = random_linear(&p[3], hidden, feed), .output = random_linear(&p[4], feed, hidden),
+			.attention_norm = random_norm(hidden), .output_norm = random_norm(hidden),
+		};
+		if (last) packed[i].key_value = random_linear(&p[1], hidden, 2 * hidden);
+	}
+}
+
+// add appends a segment.
+static int64_t segments, rows, sequences;
+
+static void add(int64_t n, int64_t its_context, int is_context) {
+	first[segments] = rows, length[segments] = n, context[segments] = its_context, result[segments] = is_context ? -1 : sequences++;
+	for (int64_t i = 0; i < n; i++) ids[rows + i] = between(0, vocabulary - 1), places[rows + i] = i, types[rows + i] = is_context;
+	rows += n, segments++;
+}
+
+static void begin_batch(void) {
+	segments = rows = sequences = 0;
+	batch.ids = ids, batch.positions = places, batch.types = types, batch.panel = panel, batch.panels = 0;
+	batch.first = first, batch.length = length, batch.context = context, batch.result = result;
+	panel[0] = 0;
+}
+
+static void end_panel(void) { panel[++batch.panels] = segments; }
+
+static float *encode(int level) {
+	batch.out = memory(sequences * batch.hidden * 4);
+	batch.scratch_bytes = int8_scratch(&batch, rows, 2 * positions);
+	batch.scratch = memory(batch.scratch_bytes);
+	int8_encode(&batch, level, 1);
+	free(batch.scratch);
+	return batch.out;
+}
+
+// ---- the reference ----
+
+static double activation(double v) {
+	switch (batch.function) {
+	case gelu: return 0.5 * v * (1 + erf(v * sqrt(0.5)));
+	case gelu_tanh: return 0.5 * v * (1 + tanh(0.79788456 * (v + 0.044715 * v * v * v)));
+	}
+	return fmax(v, 0);
+}
+
+static void reference_norm(double *x, const int8_norm *w) {
+	const int64_t n = batch.hidden;
+	double mean = 0, variance = 0;
+	for (int64_t c = 0; c < n; c++) mean += x[c] / (double)n;
+	for (int64_t c = 0; c < n; c++) variance += (x[c] - mean) * (x[c] - mean) / (double)n;
+	for (int64_t c = 0; c < n; c++) x[c] = (x[c] - mean) / sqrt(variance + batch.epsilon) * w->weight[c] + w->bias[c];
+}
+
+static void reference_linear(const plain *p, const double *x, double *y) {
+	double *q = malloc((size_t)p->in * 8), most = 0;
+	memcpy(q, x, (size_t)p->in * 8);
+	int64_t step = p->in % 16 ? 1 : 16, size = int8_rotation(p->in);
+	for (int64_t span = step; span < size * step; span *= 2)
+		for (int64_t i = 0; i < p->in; i++)
+			if (!(i & span)) {
+				double a = q[i], b = q[i + span];
+				q[i] = a + b, q[i + span] = a - b;
+			}
+	for (int64_t i = 0; i < p->in; i++) most = fmax(most, fabs(q[i]));
+	most = fmax(most, 1e-18);
+	for (int64_t i = 0; i < p->in; i++) q[i] = nearbyint(q[i] * 127 / most);
+	for (int64_t n = 0; n < p->out; n++) {
+		double s = 0;
+		for (int64_t k = 0; k < p->in; k++) s += q[k] * p->weight[n * p->in + k];
+		y[n] = s * most / 127 * p->scale[n] + p->bias[n];
+	}
+	free(q);
+}
+
+static double *reference(void) {
+	const int64_t h = batch.hidden, size = h / batch.heads, f = batch.intermediate;
+	double *x = malloc((size_t)(rows * h) * 8), *qkv = malloc((size_t)(rows * 3 * h) * 8), *feed = malloc((size_t)f * 8), *o = malloc((size_t)h * 8 * 2);
+	for (int64_t r = 0; r < rows; r++) {
+		for (int64_t c = 0; c < h; c++) x[r * h + c] = (double)batch.word[ids[r] * h + c] + batch.position[places[r] * h + c] + (batch.token_type ? batch.token_type[types[r] * h + c] : 0);
+		reference_norm(x + r * h, &batch.embed_norm);
+	}
+	for (int64_t i = 0; i < batch.layer_count; i++) {
+		int last = i == batch.layer_count - 1;
+		for (int64_t r = 0; r < rows; r++) {
+			reference_linear(&layers[i][0], x + r * h, qkv + r * 3 * h);
+			if (last) reference_linear(&layers[i][1], x + r * h, qkv + r * 3 * h + h);
+		}
+		for (int64_t s = 0; s < segments; s++)
+			for (int64_t t = 0; t < length[s]; t++) {
+				double *row = x + (first[s] + t) * h, *out = o + h;
+				int64_t before = context[s] < 0 ? 0 : length[context[s]], n = before + length[s];
+				double *weights = malloc((size_t)n * 8);
+				for (int64_t head = 0; head < h; head += size) {
+					double total = 0, most = -INFINITY;
+#define KEY(j) ((j) < before ? first[context[s]] + (j) : first[s] + (j)-before)
+					for (int64_t j = 0; j < n; j++) {
+						weights[j] = 0;
+						for (int64_t c = head; c < head + size; c++) weights[j] += qkv[(first[s] + t) * 3 * h + c] * batch.scale * qkv[KEY(j) * 3 * h + h + c];
+						most = fmax(most, weights[j]);
+					}
+					for (int64_t j = 0; j < n; j++) total += weights[j] = exp(weights[j] - most);
+					for (int64_t c = head; c < head + size; c++) {
+						o[c] = 0;
+						for (int64_t j = 0; j < n; j++) o[c] += weights[j] / total * qkv[KEY(j) * 3 * h + 2 * h + c];
+					}
+				}
+				free(weights);
+				reference_linear(&layers[i][2], o, out);
+				for (int64_t c = 0; c < h; c++) row[c] += out[c];
+				reference_norm(row, &packed[i].attention_norm);
+				reference_linear(&layers[i][3], row, feed);
+				for (int64_t c = 0; c < f; c++) feed[c] = activation(feed[c]);
+				reference_linear(&layers[i][4], feed, out);
+				for (int64_t c = 0; c < h; c++) row[c] += out[c];
+				reference_norm(row, &packed[i].output_norm);
+			}
+	}
+	free(qkv), free(feed), free(o);
+	return x;
+}
+
+static double worst;
+
+static void check(void) {
+	static const int64_t sizes[] = {8, 16, 20, 32, 48, 64};
+	int64_t heads = between(1, 4), hidden = heads * sizes[between(0, 5)];
+	random_model(hidden, heads, between(1, 200) + 16 * between(0, 20), between(1, 3), (int)between(gelu, relu));
+	begin_batch();
+	for (int64_t p = between(1, 3); p > 0; p--) {
+		int64_t contexts = between(0, 2), base = segments;
+		for (int64_t i = 0; i < contexts; i++) add(between(1, 40), -1, 1);
+		for (int64_t i = between(1, 6); i > 0; i--) {
+			int64_t n = between(0, 30) ? between(1, 50) : between(1, 512);
+			add(n, contexts && between(0, 1) ? base + between(0, contexts - 1) : -1, 0);
+		}
+		end_panel();
+	}
+	float *want = encode(int8_portable);
+	int64_t n = sequences * hidden;
+	int failed = 0;
+	for (int level = int8_portable + 1; level <= int8_best(); level++) {
+		float *got = encode(level);
+		for (int64_t i = 0; i < n; i++)
+			if (memcmp(&got[i], &want[i], 4)) {
+				fprintf(stderr, "int8_check: seed %llu: level %d: element %lld is %.9g, want %.9g\n", (unsigned long long)seed, level, (long long)i, (double)got[i], (double)want[i]);
+				failed = 1;
+				break;
+			}
+		free(got);
+	}
+	if (failed) exit(1);
+	double *exact = reference(), error = 0, total = 0;
+	for (int64_t s = 0; s < segments; s++)
+		for (int64_t c = 0; result[s] >= 0 && c < hidden; c++) {
+			double d = want[result[s] * hidden + c] - exact[first[s] * hidden + c];
+			error += d * d, total += exact[first[s] * hidden + c] * exact[first[s] * hidden + c];
+		}
+	if (!(sqrt(error / total) < 0.03)) {
+		fprintf(stderr, "int8_check: seed %llu: relative error %g of hidden %lld\n", (unsigned long long)seed, sqrt(error / total), (long long)hidden);
+		exit(1);
+	}
+	worst = fmax(worst, sqrt(error / total));
+	free(exact), free(want);
+	while (kept_count) free(kept[--kept_count]);
+}
+
+static void bench(int64_t hidden, int64_t heads, int64_t count) {
+	state = 7;
+	random_model(hidden, heads, 4 * hidden, count, gelu);
+	for (int64_t limit = 64; limit <= 1024; limit *= 2) {
+		state = 8;
+		begin_batch();
+		for (int64_t s = 0, left = limit; s < 32; s++) {
+			int64_t n = between(8, 48);
+			if (n > left) end_panel(), left = limit;
+			add(n, -1, 0), left -= n;
+		}
+		end_panel();
+		for (int level = int8_avx2; level <= int8_best(); level++) {
+			double best = 1e9;
+			for (int i = 0; i < (level == int8_amx ? 15 : 4); i++) {
+				double start = now();
+				free(encode(level));
+				best = fmin(best, now() - start);
+			}
+			printf("panels of up to %lld tokens, level %d: %.1f us of CPU per token\n", (long long)limit, level, best / (double)rows * 1e6);
+		}
+	}
+}
+
+int main(int argc, char **argv) {
+	if (argc == 5 && !strcmp(argv[1], "bench")) return bench(atoll(argv[2]), atoll(argv[3]), atoll(argv[4])), 0;
+	double seconds = argc > 1 ? atof(argv[1]) : 5, end = now() + seconds;
+	uint64_t from = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)time(NULL);
+	seed = from;
+	do {
+		state = seed++;
+		check();
+	} while (now() < end);
+	printf("int8_check: seeds %llu to %llu, levels 0 to %d, relative error at most %.4f\n", (unsigned long long)from, (unsigned long long)(seed - 1), int8_best(), worst);
+	return 0;
+}
