@@ -47,13 +47,13 @@ func TestLiveWithTheShippedModel(t *testing.T) {
 		_, got, err := l.Close(t.Context())
 		require.NoError(t, err)
 		g, w := got.Results[0], want.Results[0]
-		require.InDelta(t, w.Reward, g.Reward, 1e-4)
-		require.InDelta(t, w.Violation, g.Violation, 1e-4)
+		require.InDelta(t, w.Reward, g.Reward, 1e-3) // bf16 with AMX rounds differently in other batches
+		require.InDelta(t, w.Violation, g.Violation, 1e-3) // bf16 with AMX rounds differently in other batches
 		require.Equal(t, w.Compliant, g.Compliant)
 		require.Len(t, g.Instances, len(w.Instances))
 		for i := range w.Instances {
 			require.Equal(t, [2]int{w.Instances[i].Start, w.Instances[i].End}, [2]int{g.Instances[i].Start, g.Instances[i].End})
-			require.InDelta(t, w.Instances[i].Violation, g.Instances[i].Violation, 1e-4)
+			require.InDelta(t, w.Instances[i].Violation, g.Instances[i].Violation, 1e-3) // bf16 with AMX rounds differently in other batches
 		}
 		if !w.Compliant {
 			violating++
