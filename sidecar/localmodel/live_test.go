@@ -47,7 +47,7 @@ func TestLiveWithTheShippedModel(t *testing.T) {
 		_, got, err := l.Close(t.Context())
 		require.NoError(t, err)
 		g, w := got.Results[0], want.Results[0]
-		require.InDelta(t, w.Reward, g.Reward, 1e-3) // bf16 with AMX rounds differently in other batches
+		require.InDelta(t, w.Reward, g.Reward, 1e-3)       // bf16 with AMX rounds differently in other batches
 		require.InDelta(t, w.Violation, g.Violation, 1e-3) // bf16 with AMX rounds differently in other batches
 		require.Equal(t, w.Compliant, g.Compliant)
 		require.Len(t, g.Instances, len(w.Instances))
