@@ -42,7 +42,7 @@ func begin(t *testing.T, c session) {
 // that arrived is neither scored as a response, nor counted, nor stored.
 func TestLostConnection(t *testing.T) {
 	onEach(t, func(t *testing.T, over transport) {
-		if over.queue { // NATS does not say who has left
+		if over.queue { // NATS does not say who disconnected
 			s := start(t, over, settings{live: live.Limits{Idle: 50 * time.Millisecond}})
 			c := over.open(t, s)
 			_, _ = c.send(opening), c.send(textMessage(half)) // fails on a machine so slow that the session is idle before

@@ -250,23 +250,29 @@ func TestUnfinishedOpening(t *testing.T) {
 	})
 }
 
-// A client that sends much and reads none of it until its session has failed finds all
-// events, the error last.
+// A client that sends much and reads nothing until its session has failed finds events
+// without a gap, and the error last unless its connection was closed meanwhile: it reads too
+// late for that over HTTP/1.1 and WebSockets, and gRPC ends an unread reply with the connection.
 func TestEventsAreNotRead(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills the buffers of the connection")
 	}
 	onEach(t, func(t *testing.T, over transport) {
-		s := start(t, over, settings{memory: 24 << 20})
+		s := start(t, over, settings{memory: 24 << 20, change: func(c *api.Config) { c.RequestTimeout = 5 * time.Second }})
 		alongside(t, over, s, func() {
 			c := open(t, over, s, opening)
 			piece := textMessage(strings.Repeat("This is one more sentence. ", 100))
 			for c.send(piece) == nil { //nolint:revive // until the memory of requests or the text is too large
 			}
 			events, _, err := finish(c)
+			require.Error(t, err)
 			var f *failure
-			require.ErrorAs(t, err, &f)
-			require.True(t, f.is(errorcode.TooLarge) || f.is(errorcode.Overloaded), "%v", f)
+			switch {
+			case errors.As(err, &f):
+				require.True(t, f.is(errorcode.TooLarge) || f.is(errorcode.Overloaded) || over.name == "gRPC" && f.code == "Unavailable", "%v", f)
+			default:
+				require.Contains(t, []string{"HTTP1", "WebSocket", "gRPC"}, over.name, "%v", err)
+			}
 			for i, e := range events {
 				require.Equal(t, i+1, e.Utterance.Index)
 			}
