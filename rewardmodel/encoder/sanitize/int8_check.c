@@ -5,6 +5,7 @@
 //	int8_check bench HIDDEN HEADS LAYERS   CPU time per token of each level, for 32 sequences of 8 to 48 tokens
 #include "../int8.h"
 #include "../kernels.h"
+#include "random.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,22 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-static uint64_t state, seed;
-
-static uint64_t next(void) { // splitmix64
-	uint64_t z = state += 0x9e3779b97f4a7c15u;
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
-}
-
-static int64_t between(int64_t low, int64_t high) { return low + (int64_t)(next() % (uint64_t)(high - low + 1)); }
-
-static float normal(void) {
-	float s = 0;
-	for (int i = 0; i < 6; i++) s += (float)between(-1000, 1000) / 1000;
-	return s;
-}
+static uint64_t seed;
 
 static double now(void) {
 	struct timespec t;

@@ -4,6 +4,7 @@
 //
 //	kernels_check [SECONDS [SEED]]
 #include "../modernbert.h"
+#include "random.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -40,23 +41,6 @@ void GOMP_parallel(void (*task)(void *), void *data, unsigned threads, unsigned 
 
 // ---- random inputs ----
 
-static uint64_t state;
-
-static uint64_t next(void) { // splitmix64
-	uint64_t z = state += 0x9e3779b97f4a7c15u;
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
-}
-
-static int64_t between(int64_t low, int64_t high) { return low + (int64_t)(next() % (uint64_t)(high - low + 1)); }
-
-static float normal(void) {
-	float s = 0;
-	for (int i = 0; i < 6; i++) s += (float)between(-1000, 1000) / 1000;
-	return s;
-}
-
 enum { maxBuffers = 64 };
 static void *buffers[maxBuffers];
 static int used;
@@ -87,7 +71,7 @@ static int64_t *integers(int64_t n, int64_t low, int64_t high) {
 
 // random_matrix has columns within a row of a larger stride, as queries, keys and values have in one product.
 static matrix random_matrix(int64_t rows, int64_t columns) {
-	matrix m = {.stride = columns + between(0) * between(1, 40), .half = (int32_t)between(0, 1)};
+	matrix m = {.stride = columns + between(0, 1) * between(1, 40), .half = (int32_t)between(0, 1)};
 	int64_t n = rows ? (rows - 1) * m.stride + columns : 0;
 	if (m.half) {
 		uint16_t *p = buffer(n * 2);
