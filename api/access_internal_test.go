@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"assay/api/access"
 	"assay/internal/reference"
 )
 
@@ -32,7 +33,7 @@ const callerNobody = "no token"
 
 // accessCallers are the columns of the matrix, and the tokens that they present.
 func accessCallers() []string {
-	return []string{callerNobody, string(ScopeScore), string(ScopeFeedback), string(ScopeAdmin)}
+	return []string{callerNobody, string(access.ScopeScore), string(access.ScopeFeedback), string(access.ScopeAdmin)}
 }
 
 // tokenOf is the token of a caller; it has only the scope of the same name.
@@ -53,7 +54,7 @@ func matrixServer(t *testing.T) *Server {
 	}
 	path := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(path, []byte(file.String()), 0o600))
-	tokens, err := LoadTokens(path, zerolog.Nop())
+	tokens, err := access.Load(path, zerolog.Nop())
 	require.NoError(t, err)
 	server, err := New(DefaultConfig(), Parts{Scorer: noModel{}, Models: noModel{}, Tokens: tokens}, zerolog.Nop(), prometheus.NewRegistry())
 	require.NoError(t, err)
@@ -80,7 +81,7 @@ func TestAccess(t *testing.T) {
 			return strings.HasPrefix(p, "/grpc.") && strings.HasPrefix(name, p)
 		})
 		require.Equal(t, open, slices.Contains(row.Allowed, callerNobody), "%s without a token", row.Name)
-		require.Contains(t, row.Allowed, string(ScopeAdmin), "admin includes all scopes")
+		require.Contains(t, row.Allowed, string(access.ScopeAdmin), "admin includes all scopes")
 	}
 	reference.Check(t, "..", "access.md", reference.AccessPage(accessCallers(), rows), *updateAccess)
 }
@@ -99,7 +100,7 @@ func httpAccess(t *testing.T, listener string, handler http.Handler) (rows []ref
 				r.Header.Set("Authorization", token)
 			}
 			w := httptest.NewRecorder()
-			if caller == string(ScopeAdmin) && strings.HasPrefix(pattern, "/debug/pprof/") {
+			if caller == string(access.ScopeAdmin) && strings.HasPrefix(pattern, "/debug/pprof/") {
 				ctx, cancel := context.WithCancel(t.Context())
 				cancel() // ends the recording
 				r = r.WithContext(ctx)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/api"
+	"assay/api/access"
 )
 
 const (
@@ -22,18 +23,18 @@ const (
 	adminToken    = "admin-admin-admin"
 )
 
-func tokens(t *testing.T) *api.Tokens {
+func tokens(t *testing.T) *access.Tokens {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tokens")
 	file := scoreToken + " score trainer\n" + feedbackToken + " feedback\n" + adminToken + " admin ops\n"
 	require.NoError(t, os.WriteFile(path, []byte(file), 0o600))
-	loaded, err := api.LoadTokens(path, zerolog.Nop())
+	loaded, err := access.Load(path, zerolog.Nop())
 	require.NoError(t, err)
 	return loaded
 }
 
 // handler is the service without a connection, so that a test can set the peer.
-func handler(t *testing.T, with *api.Tokens, change ...func(*api.Config)) (http.Handler, logBook) {
+func handler(t *testing.T, with *access.Tokens, change ...func(*api.Config)) (http.Handler, logBook) {
 	t.Helper()
 	cfg := api.DefaultConfig()
 	for _, c := range change {
@@ -95,7 +96,7 @@ func TestWhoMayScore(t *testing.T) {
 		"near, no host, as of 1.0": {peer: near, headers: []string{"Host", ""}, trust: true, status: 200, by: "loopback"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var with *api.Tokens
+			var with *access.Tokens
 			if !c.open {
 				with = tokens(t)
 			}

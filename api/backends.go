@@ -7,6 +7,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"assay/api/access"
 	"assay/internal/servertls"
 	"assay/internal/trace"
 	"assay/rewardmodel"
@@ -26,7 +27,7 @@ type Parts struct {
 	Checks []Check
 	// Tokens identify callers. Without them only callers on the same machine may
 	// use the service, or everybody with Config.Insecure.
-	Tokens *Tokens
+	Tokens *access.Tokens
 	// Audit receives the audit log, one line for each change; nil: the log of the server.
 	Audit *zerolog.Logger
 	// TLS is the certificate of all listeners; nil: they serve plain HTTP and gRPC.

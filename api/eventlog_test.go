@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/api"
+	"assay/api/access"
 	"assay/rewardmodel/retrain"
 )
 
@@ -156,7 +157,7 @@ func TestRevokedTokenEndsTheStream(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600))
 	}
 	write(feedbackToken+" feedback", adminToken+" admin", kept+" feedback ann")
-	loaded, err := api.LoadTokens(path, zerolog.Nop())
+	loaded, err := access.Load(path, zerolog.Nop())
 	require.NoError(t, err)
 	l := newEventLog(1)
 	s := start(t, scorerOf(t, &model{}, 0), parts(func(p *api.Parts) { p.Events, p.Tokens = l, loaded }))

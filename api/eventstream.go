@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"assay/api/access"
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
@@ -42,14 +43,14 @@ type message struct {
 
 // eventStreams serve feeds as server-sent events (WHATWG HTML, section 9.2).
 type eventStreams struct {
-	access  access
-	drained <-chan struct{}
-	limit   int
-	open    *semaphore.Weighted // streams, up to limit
+	authorizer access.Authorizer
+	drained    <-chan struct{}
+	limit      int
+	open       *semaphore.Weighted // streams, up to limit
 }
 
-func newEventStreams(a access, drained <-chan struct{}, limit int) eventStreams {
-	return eventStreams{access: a, drained: drained, limit: limit, open: semaphore.NewWeighted(int64(limit))}
+func newEventStreams(a access.Authorizer, drained <-chan struct{}, limit int) eventStreams {
+	return eventStreams{authorizer: a, drained: drained, limit: limit, open: semaphore.NewWeighted(int64(limit))}
 }
 
 // serve sends messages until the client leaves, the service drains, the feed fails,
@@ -85,8 +86,8 @@ func (s eventStreams) relay(r *http.Request, stream eventStream, from feed) erro
 	heartbeat := time.NewTicker(heartbeatInterval)
 	defer heartbeat.Stop()
 	for !isClosed(s.drained) && r.Context().Err() == nil {
-		tokens := s.access.tokens.changed()
-		if err := s.access.check(callerOf(r), ScopeFeedback); err != nil {
+		tokens := s.authorizer.Tokens.Changed()
+		if err := s.authorizer.Check(access.CallerOf(r), access.ScopeFeedback); err != nil {
 			return errors.Join(err, sendFailure(exchange.Of(r), stream, "", err))
 		}
 		messages, changed, err := from.next()

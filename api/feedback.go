@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"assay/api/access"
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
@@ -11,12 +12,12 @@ import (
 
 // feedbackEndpoints serve /v1/feedback.
 type feedbackEndpoints struct {
-	feedback Feedback
-	view     FeedbackView
-	limits   feedback.Limits
-	access   access
-	checks   *readiness
-	cache    *fleetCache
+	feedback   Feedback
+	view       FeedbackView
+	limits     feedback.Limits
+	authorizer access.Authorizer
+	checks     *readiness
+	cache      *fleetCache
 }
 
 // add responds 202 once the items that the receipt counts as accepted are durable,
@@ -102,7 +103,7 @@ func (e feedbackEndpoints) stats(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !e.access.isAdmin(r) {
+	if !e.authorizer.IsAdmin(r) {
 		stats = withoutSplit(stats)
 	}
 	return httpjson.WriteJSON(w, r, http.StatusOK, stats)

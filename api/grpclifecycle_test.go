@@ -17,6 +17,7 @@ import (
 	rpcstatus "google.golang.org/grpc/status"
 
 	"assay/api"
+	"assay/api/access"
 	"assay/api/oip/inference"
 	"assay/rewardmodel"
 )
@@ -25,7 +26,7 @@ import (
 func TestGRPCCallers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(file, []byte("secret-of-the-trainer-0001 score trainer\nsecret-of-the-labeller-01 feedback labeller\n"), 0o600))
-	tokens, err := api.LoadTokens(file, zerolog.Nop())
+	tokens, err := access.Load(file, zerolog.Nop())
 	require.NoError(t, err)
 	guarded := parts(func(p *api.Parts) { p.Tokens = tokens })
 	trusted := option(func(s *setup) { s.parts.Tokens, s.cfg.TrustLoopback = tokens, true })
@@ -80,7 +81,7 @@ func TestGRPCCallers(t *testing.T) {
 func TestGRPCStreamOfARevokedToken(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(file, []byte("secret-of-the-trainer-0001 score\n"), 0o600))
-	loaded, err := api.LoadTokens(file, zerolog.Nop())
+	loaded, err := access.Load(file, zerolog.Nop())
 	require.NoError(t, err)
 	watching := make(chan struct{})
 	ctx, stop := context.WithCancel(t.Context())

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"assay/api/access"
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
@@ -29,8 +30,8 @@ const lingering = 500 * time.Millisecond
 // per line, and the response its events as they occur, as lines or as server-sent
 // events.
 type liveEndpoint struct {
-	access   access
-	sessions *live.Sessions
+	authorizer access.Authorizer
+	sessions   *live.Sessions
 }
 
 func (e liveEndpoint) serve(w http.ResponseWriter, r *http.Request) error {
@@ -39,7 +40,7 @@ func (e liveEndpoint) serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	x := exchange.Of(r)
-	stream := &liveBody{w: w, x: x, allowed: e.access.still(r, ScopeScore), lines: lines, control: http.NewResponseController(w), contentType: string(httpjson.NDJSON)}
+	stream := &liveBody{w: w, x: x, allowed: e.authorizer.StillAllowed(r, access.ScopeScore), lines: lines, control: http.NewResponseController(w), contentType: string(httpjson.NDJSON)}
 	if listsEventStream(r.Header.Values("Accept")) {
 		stream.prefix, stream.suffix, stream.contentType = "data: ", "\n", "text/event-stream"
 	}

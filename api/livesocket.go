@@ -13,6 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"assay/api/access"
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/internal/livestream"
@@ -25,10 +26,10 @@ import (
 // liveSocket serves GET /v1/live: a live session over a WebSocket (RFC 6455), one
 // message per text frame.
 type liveSocket struct {
-	access   access
-	sessions *live.Sessions
-	guard    *http.CrossOriginProtection
-	open     *sockets
+	authorizer access.Authorizer
+	sessions   *live.Sessions
+	guard      *http.CrossOriginProtection
+	open       *sockets
 }
 
 func (e liveSocket) serve(w http.ResponseWriter, r *http.Request) error {
@@ -53,7 +54,7 @@ func (e liveSocket) serve(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	conn.SetReadLimit(-1) // Receive charges what it reads, and has a limit
-	socket := &liveConn{ctx: ctx, x: x, allowed: e.access.still(r, ScopeScore), conn: conn}
+	socket := &liveConn{ctx: ctx, x: x, allowed: e.authorizer.StillAllowed(r, access.ScopeScore), conn: conn}
 	var pinging sync.WaitGroup
 	pinging.Go(socket.ping)
 	x.Err = livestream.Serve(ctx, e.sessions, socket, sourceLive)
@@ -66,7 +67,7 @@ func (e liveSocket) serve(w http.ResponseWriter, r *http.Request) error {
 // checkOrigin rejects pages of other origins, which a browser lets open a WebSocket
 // with the cookies of this one.
 func (e liveSocket) checkOrigin(r *http.Request) error {
-	if r.Header.Get("Origin") == "" && len(r.Header.Values("Authorization")) == 0 && sessionOf(r) != "" {
+	if r.Header.Get("Origin") == "" && len(r.Header.Values("Authorization")) == 0 && access.SessionOf(r) != "" {
 		return failure.ForbiddenOrigin(errors.New("a handshake with a cookie lacks the origin of its page"))
 	}
 	post := *r

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/api"
+	"assay/api/access"
 	"assay/rewardmodel/live"
 )
 
@@ -158,7 +159,7 @@ func TestLiveSocketHandshake(t *testing.T) {
 func TestLiveTokenIsRevoked(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(file, []byte(scoreToken+" score\n"), 0o600))
-	loaded, err := api.LoadTokens(file, zerolog.Nop())
+	loaded, err := access.Load(file, zerolog.Nop())
 	require.NoError(t, err)
 	watching := make(chan struct{})
 	ctx, stop := context.WithCancel(t.Context())

@@ -15,6 +15,7 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 	"github.com/rs/zerolog"
 
+	"assay/api/access"
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
@@ -150,14 +151,11 @@ func secureHeaders(h http.Header) {
 
 // rejectForeignHosts keeps a web page whose own host name resolves to a loopback address
 // (DNS rebinding) from reading what callers on the same machine may read without a
-// token, such as the metrics. Where there are tokens, one identifies a client that is no such
-// page; without, the page may set the header itself. Probes reveal nothing.
+// token, such as the metrics. Probes reveal nothing.
 func (rt routes) rejectForeignHosts(next http.Handler) http.Handler {
 	return httpjson.Handler(func(w http.ResponseWriter, r *http.Request) error {
-		c := callerOf(r)
-		open := rt.access.trustLoopback || rt.access.tokens == nil && !rt.access.insecure
-		identified := rt.access.tokens != nil && (len(c.Authorization) > 0 || forwardedBy(c.Headers) != "")
-		if open && isLoopbackPeer(c.Remote) && !identified && !addressesMachine(c.Host) && !rt.trustsHost(c.Host) && r.URL.Path != "/livez" && r.URL.Path != "/readyz" {
+		c := access.CallerOf(r)
+		if rt.authorizer.MayBeRebound(c) && !rt.trustsHost(c.Host) && r.URL.Path != "/livez" && r.URL.Path != "/readyz" {
 			return failure.ForbiddenHost(c.Host)
 		}
 		next.ServeHTTP(w, r)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"assay/api/access"
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
 )
@@ -21,13 +22,13 @@ func (rt routes) mountProfiles(r chi.Router) {
 		"/debug/pprof/profile":   pprof.Profile,
 		"/debug/pprof/trace":     pprof.Trace,
 	} {
-		serve := rt.access.require(ScopeAdmin, func(w http.ResponseWriter, r *http.Request) error {
+		serve := rt.authorizer.Require(access.ScopeAdmin, func(w http.ResponseWriter, r *http.Request) error {
 			profile(w, r)
 			return nil
 		})
 		r.Get(pattern, httpjson.Handler(func(w http.ResponseWriter, r *http.Request) error {
-			if why := nonLocal(callerOf(r)); rt.parts.Tokens == nil && why != "" {
-				return failure.Unauthorized(string(ScopeAdmin), why+", and the service has no tokens to identify its sender; request the profile on the machine of the service", false)
+			if why := access.NonLocal(access.CallerOf(r)); rt.parts.Tokens == nil && why != "" {
+				return failure.Unauthorized(string(access.ScopeAdmin), why+", and the service has no tokens to identify its sender; request the profile on the machine of the service", false)
 			}
 			return serve(w, r)
 		}).ServeHTTP)

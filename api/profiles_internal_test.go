@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"assay/api/access"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
@@ -17,11 +19,11 @@ func TestWhoMayProfile(t *testing.T) {
 	score, admin := "score-score-score", "admin-admin-admin"
 	file := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(file, []byte(score+" score\n"+admin+" admin\n"), 0o600))
-	loaded, err := LoadTokens(file, zerolog.Nop())
+	loaded, err := access.Load(file, zerolog.Nop())
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		path, peer, host, token string
-		tokens                  *Tokens
+		tokens                  *access.Tokens
 		insecure, main          bool
 		status                  int
 	}{

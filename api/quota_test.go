@@ -19,22 +19,23 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"assay/api"
+	"assay/api/access"
 	"assay/api/oip/inference"
 	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
 )
 
 // tokenFile is the tokens of a file with the given lines.
-func tokenFile(t *testing.T, lines ...string) *api.Tokens {
+func tokenFile(t *testing.T, lines ...string) *access.Tokens {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600))
-	loaded, err := api.LoadTokens(path, zerolog.Nop())
+	loaded, err := access.Load(path, zerolog.Nop())
 	require.NoError(t, err)
 	return loaded
 }
 
-func withTokens(tokens *api.Tokens) option {
+func withTokens(tokens *access.Tokens) option {
 	return parts(func(p *api.Parts) { p.Tokens = tokens })
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"assay/api/access"
 	"assay/api/compat"
 	"assay/api/console"
 	"assay/api/internal/adapter"
@@ -22,19 +23,19 @@ import (
 
 // routes builds the HTTP routers of a server.
 type routes struct {
-	cfg      Config
-	parts    Parts
-	registry *prometheus.Registry
-	events   *eventLog
-	cache    *fleetCache
-	drained  <-chan struct{}
-	access   access
-	audit    *auditLog
-	console  *console.Files
-	health   health
-	observer observer
-	guard    *http.CrossOriginProtection
-	sockets  *sockets
+	cfg        Config
+	parts      Parts
+	registry   *prometheus.Registry
+	events     *eventLog
+	cache      *fleetCache
+	drained    <-chan struct{}
+	authorizer access.Authorizer
+	audit      *access.AuditLog
+	console    *console.Files
+	health     health
+	observer   observer
+	guard      *http.CrossOriginProtection
+	sockets    *sockets
 }
 
 // main returns the whole service.
@@ -74,48 +75,48 @@ func (rt routes) ops() http.Handler {
 func (rt routes) mountLearning(r chi.Router, models modelEndpoints) {
 	p := rt.parts
 	feedback := func(enabled bool, h httpjson.Handler) httpjson.Handler {
-		return rt.access.require(ScopeFeedback, withTimeout(orNotEnabled(enabled, h)))
+		return rt.authorizer.Require(access.ScopeFeedback, withTimeout(orNotEnabled(enabled, h)))
 	}
 	admin := func(enabled bool, h httpjson.Handler) http.HandlerFunc {
-		return rt.access.require(ScopeAdmin, withTimeout(orNotEnabled(enabled, h))).ServeHTTP
+		return rt.authorizer.Require(access.ScopeAdmin, withTimeout(orNotEnabled(enabled, h))).ServeHTTP
 	}
-	labels := feedbackEndpoints{feedback: p.Feedback, view: p.FeedbackView, limits: rt.cfg.FeedbackLimits, access: rt.access, checks: rt.health.checks, cache: rt.cache}
-	training := trainingEndpoints{trainer: p.Trainer, access: rt.access, cache: rt.cache}
-	streams := newEventStreams(rt.access, rt.drained, rt.cfg.MaxEventStreams)
+	labels := feedbackEndpoints{feedback: p.Feedback, view: p.FeedbackView, limits: rt.cfg.FeedbackLimits, authorizer: rt.authorizer, checks: rt.health.checks, cache: rt.cache}
+	training := trainingEndpoints{trainer: p.Trainer, authorizer: rt.authorizer, cache: rt.cache}
+	streams := newEventStreams(rt.authorizer, rt.drained, rt.cfg.MaxEventStreams)
 	events := eventEndpoints{log: rt.events, streams: streams}
 	scored := scoredEndpoints{held: p.Scored, streams: streams}
-	r.Post("/v1/feedback", feedback(p.Feedback != nil, rt.audit.changes(actionLabel, labels.add)).ServeHTTP)
+	r.Post("/v1/feedback", feedback(p.Feedback != nil, rt.audit.Changes(access.ActionLabel, labels.add)).ServeHTTP)
 	get(r, "/v1/feedback", feedback(p.FeedbackView != nil, labels.stats))
 	get(r, "/v1/feedback/candidates", feedback(p.FeedbackView != nil, labels.candidates))
 	get(r, "/v1/feedback/{id}/labels", feedback(p.FeedbackView != nil, labels.labels))
-	r.Delete("/v1/feedback/{id}/labels", feedback(p.Feedback != nil, rt.audit.changes(actionWithdraw, labels.withdraw)).ServeHTTP)
-	r.Delete("/v1/feedback/{id}", admin(p.Feedback != nil, rt.audit.changes(actionErase, labels.erase)))
-	r.Post("/v1/models/{version}/promote", admin(p.Promotions != nil, rt.audit.changes(actionPromote, models.promote)))
-	r.Post("/v1/models/rollback", admin(p.Promotions != nil, rt.audit.changes(actionRollback, models.rollBack)))
+	r.Delete("/v1/feedback/{id}/labels", feedback(p.Feedback != nil, rt.audit.Changes(access.ActionWithdraw, labels.withdraw)).ServeHTTP)
+	r.Delete("/v1/feedback/{id}", admin(p.Feedback != nil, rt.audit.Changes(access.ActionErase, labels.erase)))
+	r.Post("/v1/models/{version}/promote", admin(p.Promotions != nil, rt.audit.Changes(access.ActionPromote, models.promote)))
+	r.Post("/v1/models/rollback", admin(p.Promotions != nil, rt.audit.Changes(access.ActionRollback, models.rollBack)))
 	get(r, "/v1/training", feedback(p.Trainer != nil, training.show))
-	r.Post("/v1/training", admin(p.Trainer != nil, rt.audit.changes(actionTrain, training.start)))
-	r.Post("/v1/training/stop", admin(p.Trainer != nil, rt.audit.changes(actionStop, training.stop)))
+	r.Post("/v1/training", admin(p.Trainer != nil, rt.audit.Changes(access.ActionTrain, training.start)))
+	r.Post("/v1/training/stop", admin(p.Trainer != nil, rt.audit.Changes(access.ActionStop, training.stop)))
 	// An event stream has no timeout.
-	get(r, "/v1/events", rt.access.require(ScopeFeedback, orNotEnabled(p.Events != nil, events.serve)))
-	get(r, "/v1/scored", rt.access.require(ScopeFeedback, orNotEnabled(p.Scored != nil, scored.serve)))
+	get(r, "/v1/events", rt.authorizer.Require(access.ScopeFeedback, orNotEnabled(p.Events != nil, events.serve)))
+	get(r, "/v1/scored", rt.authorizer.Require(access.ScopeFeedback, orNotEnabled(p.Scored != nil, scored.serve)))
 }
 
 // mountLive adds the live sessions, which have no timeout.
 func (rt routes) mountLive(r chi.Router) {
 	score := func(h httpjson.Handler) httpjson.Handler {
-		return rt.access.require(ScopeScore, orNotEnabled(rt.parts.Live != nil, h))
+		return rt.authorizer.Require(access.ScopeScore, orNotEnabled(rt.parts.Live != nil, h))
 	}
-	r.Post("/v1/live", withFullDuplex(score(liveEndpoint{rt.access, rt.parts.Live}.serve)).ServeHTTP)
-	r.Get("/v1/live", score(liveSocket{rt.access, rt.parts.Live, rt.guard, rt.sockets}.serve).ServeHTTP)
+	r.Post("/v1/live", withFullDuplex(score(liveEndpoint{rt.authorizer, rt.parts.Live}.serve)).ServeHTTP)
+	r.Get("/v1/live", score(liveSocket{rt.authorizer, rt.parts.Live, rt.guard, rt.sockets}.serve).ServeHTTP)
 }
 
 // mountConsole adds what the console needs in addition to the API.
 func (rt routes) mountConsole(r chi.Router) {
-	session := sessionEndpoints{access: rt.access}
+	session := access.SessionEndpoints{Authorizer: rt.authorizer}
 	get(r, "/console/assets/{file}", rt.console.Asset)
-	get(r, "/console/session", session.show)
-	r.Post("/console/session", rt.audit.changes(actionSessionOpen, session.open).ServeHTTP)
-	r.Delete("/console/session", rt.audit.changes(actionSessionEnd, session.end).ServeHTTP)
+	get(r, "/console/session", session.Show)
+	r.Post("/console/session", rt.audit.Changes(access.ActionSessionOpen, session.Open).ServeHTTP)
+	r.Delete("/console/session", rt.audit.Changes(access.ActionSessionEnd, session.End).ServeHTTP)
 }
 
 // mountProtocol adds an endpoint of another project.
@@ -138,12 +139,12 @@ func (rt routes) mountProtocol(r chi.Router, p httpjson.Route) {
 
 // scoring wraps an endpoint that scores.
 func (rt routes) scoring(h httpjson.Handler) httpjson.Handler {
-	return rt.access.require(ScopeScore, withTimeout(withPriority(h)))
+	return rt.authorizer.Require(access.ScopeScore, withTimeout(withPriority(h)))
 }
 
 // reading wraps an endpoint that describes models.
 func (rt routes) reading(h httpjson.Handler) httpjson.Handler {
-	return rt.access.require(ScopeScore, withTimeout(h))
+	return rt.authorizer.Require(access.ScopeScore, withTimeout(h))
 }
 
 // base returns a router with the middleware of every router. The order matters:

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"assay/api/access"
 	"assay/api/console"
 	"assay/api/internal/exchange"
 	"assay/api/internal/grpcserver"
@@ -75,30 +76,32 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 	if err := registry.Register(s.checks); err != nil {
 		return nil, fmt.Errorf("api: metrics: %w", err)
 	}
-	if err := registry.Register(newQuotaMetrics(parts.Tokens)); err != nil {
+	if err := registry.Register(access.NewQuotaMetrics(parts.Tokens)); err != nil {
 		return nil, fmt.Errorf("api: metrics: %w", err)
 	}
-	audit := newAuditLog(log)
+	audit := access.NewAuditLog(log)
 	if parts.Audit != nil {
-		audit = newAuditLog(*parts.Audit)
+		audit = access.NewAuditLog(*parts.Audit)
 	}
 	r := routes{
 		audit: audit,
 		cfg:   cfg, parts: parts, registry: registry, events: s.events, cache: s.cache, drained: s.drained,
-		access:   access{tokens: parts.Tokens, insecure: cfg.Insecure, trustLoopback: cfg.TrustLoopback, sessions: console.NewSessions(), audit: audit},
-		console:  pages,
-		health:   health{checks: s.checks, drained: s.drained},
-		observer: observer{metrics: metrics, log: log, memory: parts.Memory, settings: s.settings, drained: s.drained},
-		guard:    guard,
-		sockets:  s.sockets,
+		authorizer: access.Authorizer{Tokens: parts.Tokens, Insecure: cfg.Insecure, TrustLoopback: cfg.TrustLoopback, Sessions: console.NewSessions(), Audit: audit},
+		console:    pages,
+		health:     health{checks: s.checks, drained: s.drained},
+		observer:   observer{metrics: metrics, log: log, memory: parts.Memory, settings: s.settings, drained: s.drained},
+		guard:      guard,
+		sockets:    s.sockets,
 	}
 	s.main = r.main()
 	s.mainServer, s.opsServer = s.httpServer(cfg, parts.TLS, s.main), s.httpServer(cfg, parts.TLS, r.ops())
 	s.rpc, err = grpcserver.New(grpcserver.Config{
 		Ready:     r.health.readiness,
-		Authorize: func(c exchange.Caller) error { return r.access.check(c, ScopeScore) },
-		Admit:     func(x *exchange.Exchange, c exchange.Caller) error { return r.access.admit(x, c, ScopeScore) },
-		Settings:  s.settings, Memory: parts.Memory, TLS: parts.TLS, IdleTimeout: cfg.IdleTimeout, MaxHeader: maxHeader,
+		Authorize: func(c exchange.Caller) error { return r.authorizer.Check(c, access.ScopeScore) },
+		Admit: func(x *exchange.Exchange, c exchange.Caller) error {
+			return r.authorizer.Admit(x, c, access.ScopeScore)
+		},
+		Settings: s.settings, Memory: parts.Memory, TLS: parts.TLS, IdleTimeout: cfg.IdleTimeout, MaxHeader: maxHeader,
 		Draining: s.drained, Log: log, Registry: registry,
 	})
 	if err != nil {

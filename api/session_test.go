@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/api"
+	"assay/api/access"
 )
 
 // browser sends requests to a handler as a browser with the console does: with the
@@ -155,7 +156,7 @@ func TestSessionFollowsItsToken(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
 	write(adminToken + " score,feedback ann\n" + scoreToken + " score trainer\n")
-	list, err := api.LoadTokens(file, zerolog.Nop())
+	list, err := access.Load(file, zerolog.Nop())
 	require.NoError(t, err)
 	ctx := t.Context()
 	go list.Watch(ctx)

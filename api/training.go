@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"assay/api/access"
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
@@ -13,9 +14,9 @@ import (
 
 // trainingEndpoints serve /v1/training.
 type trainingEndpoints struct {
-	trainer Trainer
-	access  access
-	cache   *fleetCache
+	trainer    Trainer
+	authorizer access.Authorizer
+	cache      *fleetCache
 }
 
 func (e trainingEndpoints) show(w http.ResponseWriter, r *http.Request) error {
@@ -26,7 +27,7 @@ func (e trainingEndpoints) show(w http.ResponseWriter, r *http.Request) error {
 	if training.Phase == "" {
 		training.Phase = retrain.PhaseIdle
 	}
-	if !e.access.isAdmin(r) {
+	if !e.authorizer.IsAdmin(r) {
 		training = trainingWithoutSplit(training)
 	}
 	return httpjson.WriteJSON(w, r, http.StatusOK, training)

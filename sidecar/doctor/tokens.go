@@ -5,16 +5,16 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/rs/zerolog"
+	"assay/api/access"
 
-	"assay/api"
+	"github.com/rs/zerolog"
 )
 
 // tokenFile is the file of client tokens.
 type tokenFile struct {
 	path   string
 	mode   fs.FileMode
-	counts map[api.Scope]int
+	counts map[access.Scope]int
 	err    error
 }
 
@@ -25,7 +25,7 @@ func readTokenFile(path string) tokenFile {
 	if err == nil {
 		f.mode = info.Mode().Perm()
 	}
-	tokens, err := api.LoadTokens(path, zerolog.Nop())
+	tokens, err := access.Load(path, zerolog.Nop())
 	if f.err = err; err == nil {
 		f.counts = tokens.Count()
 	}
@@ -36,7 +36,7 @@ func (f tokenFile) findings() []Finding {
 	if f.err != nil {
 		return []Finding{{"tokens", Error, f.err.Error(), "correct the file of --token-file; its lines are TOKEN SCOPE[,SCOPE...] [NAME]"}}
 	}
-	detail := fmt.Sprintf("%s: tokens with the scope score: %d, feedback: %d, admin: %d", f.path, f.counts[api.ScopeScore], f.counts[api.ScopeFeedback], f.counts[api.ScopeAdmin])
+	detail := fmt.Sprintf("%s: tokens with the scope score: %d, feedback: %d, admin: %d", f.path, f.counts[access.ScopeScore], f.counts[access.ScopeFeedback], f.counts[access.ScopeAdmin])
 	if f.mode&0o007 != 0 {
 		return []Finding{{"tokens", Warning, fmt.Sprintf("%s; every user of the machine can access it (mode %04o)", detail, f.mode), "chmod 600 " + f.path}}
 	}

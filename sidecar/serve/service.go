@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"assay/api"
+	"assay/api/access"
 	"assay/internal/servertls"
 	"assay/rewardmodel"
 	"assay/rewardmodel/live"
@@ -40,7 +41,7 @@ type Service struct {
 	handle       modelHandle
 	live         *live.Sessions // over all protocols
 	control      fleet.ControlPlane
-	tokens       *api.Tokens         // nil if the service has neither a token file nor a private token
+	tokens       *access.Tokens      // nil if the service has neither a token file nor a private token
 	tls          *servertls.Identity // nil without Config.TLS
 	private      string              // the private token; "" if the service is not private
 	http         *api.Server
@@ -115,9 +116,9 @@ func (s *Service) loadTokens() (err error) {
 		if server := &s.config.Queue.Server; c.Embedded() && server.Token == "" {
 			server.Token, s.config.Queue.Conn.Token = s.private, s.private
 		}
-		s.tokens, err = api.LoadPrivateTokens(s.private, c.TokenFile, s.log)
+		s.tokens, err = access.LoadPrivate(s.private, c.TokenFile, s.log)
 	case c.TokenFile != "":
-		s.tokens, err = api.LoadTokens(c.TokenFile, s.log)
+		s.tokens, err = access.Load(c.TokenFile, s.log)
 	}
 	if err == nil && c.TLS.ClientCA == "" && s.tokens != nil && s.tokens.NamesCertificates() {
 		return fmt.Errorf("token file %s names client certificates, which no connection has: set --tls-client-ca, or remove the lines that begin with \"cert:\"", c.TokenFile)

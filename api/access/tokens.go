@@ -1,4 +1,4 @@
-package api
+package access
 
 import (
 	"bytes"
@@ -33,7 +33,7 @@ const (
 // service itself. No token of a file may have them.
 const (
 	callerLocal = feedback.ByLoopback  // a caller on the same machine
-	callerAny   = feedback.ByAnonymous // any caller, with Config.Insecure
+	callerAny   = feedback.ByAnonymous // any caller, with Authorizer.Insecure
 	callerOwner = "owner"              // has the token of a private service
 	callerGate  = "gate"               // promoted or rejected a model
 )
@@ -100,9 +100,9 @@ func (g grant) require(scope Scope) error {
 	return failure.InsufficientScope(string(scope))
 }
 
-// LoadTokens reads a token file. The error names the invalid line, and never quotes
+// Load reads a token file. The error names the invalid line, and never quotes
 // it.
-func LoadTokens(path string, log zerolog.Logger) (*Tokens, error) {
+func Load(path string, log zerolog.Logger) (*Tokens, error) {
 	t := &Tokens{file: filewatch.New(path), log: log}
 	content, err := t.file.Read()
 	if err != nil {
@@ -116,9 +116,9 @@ func LoadTokens(path string, log zerolog.Logger) (*Tokens, error) {
 	return t, nil
 }
 
-// LoadPrivateTokens returns the tokens of a private service: that of its owner, with
+// LoadPrivate returns the tokens of a private service: that of its owner, with
 // the scope admin, and those of a token file, unless path is empty.
-func LoadPrivateTokens(owner, path string, log zerolog.Logger) (*Tokens, error) {
+func LoadPrivate(owner, path string, log zerolog.Logger) (*Tokens, error) {
 	g, err := parseGrant([]string{owner, string(ScopeAdmin)})
 	if err != nil {
 		return nil, fmt.Errorf("the private token: %w", err)
@@ -126,7 +126,7 @@ func LoadPrivateTokens(owner, path string, log zerolog.Logger) (*Tokens, error) 
 	g.name = callerOwner
 	t := &Tokens{log: log}
 	if path != "" {
-		if t, err = LoadTokens(path, log); err != nil {
+		if t, err = Load(path, log); err != nil {
 			return nil, err
 		}
 	}
@@ -196,9 +196,9 @@ func (t *Tokens) list() []grant {
 	return nil
 }
 
-// changed returns a channel that is closed when the tokens change. Without tokens it
+// Changed returns a channel that is closed when the tokens change. Without tokens it
 // never is.
-func (t *Tokens) changed() <-chan struct{} {
+func (t *Tokens) Changed() <-chan struct{} {
 	if t == nil {
 		return nil
 	}

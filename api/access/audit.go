@@ -1,4 +1,4 @@
-package api
+package access
 
 import (
 	"net/http"
@@ -16,15 +16,15 @@ import (
 // The actions of the audit log, the values of its field audit.
 const (
 	actionRefused     = "refused" // a request without the scope that it needs
-	actionLabel       = "label"
-	actionWithdraw    = "withdraw"
-	actionErase       = "erase"
-	actionPromote     = "promote"
-	actionRollback    = "rollback"
-	actionTrain       = "train"
-	actionStop        = "stop_training"
-	actionSessionOpen = "session_open"
-	actionSessionEnd  = "session_end"
+	ActionLabel       = "label"
+	ActionWithdraw    = "withdraw"
+	ActionErase       = "erase"
+	ActionPromote     = "promote"
+	ActionRollback    = "rollback"
+	ActionTrain       = "train"
+	ActionStop        = "stop_training"
+	ActionSessionOpen = "session_open"
+	ActionSessionEnd  = "session_end"
 )
 
 // Refused requests are recorded up to this rate, per second, and burst: an unauthenticated
@@ -34,21 +34,22 @@ const (
 	refusedBurst = 100
 )
 
-// auditLog records who changed what, when, and with which result, one line each. It
+// AuditLog records who changed what, when, and with which result, one line each. It
 // contains names and ids, but neither texts nor secrets. Its lines have no level, so
 // that no --log-level drops them.
-type auditLog struct {
+type AuditLog struct {
 	log        zerolog.Logger
 	refusals   *rate.Limiter
 	suppressed atomic.Int64 // refused requests without a line, since the last one
 }
 
-func newAuditLog(log zerolog.Logger) *auditLog {
-	return &auditLog{log: log, refusals: rate.NewLimiter(refusedRate, refusedBurst)}
+// NewAuditLog returns an audit log that writes to log.
+func NewAuditLog(log zerolog.Logger) *AuditLog {
+	return &AuditLog{log: log, refusals: rate.NewLimiter(refusedRate, refusedBurst)}
 }
 
-// changes records each request that h serves, also one that fails.
-func (a *auditLog) changes(action string, h httpjson.Handler) httpjson.Handler {
+// Changes records each request that h serves, also one that fails.
+func (a *AuditLog) Changes(action string, h httpjson.Handler) httpjson.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		err := h(w, r)
 		if err != nil && exchange.Of(r).Caller == "" && !a.refusals.Allow() { // anyone may try to open a session
@@ -61,7 +62,7 @@ func (a *auditLog) changes(action string, h httpjson.Handler) httpjson.Handler {
 }
 
 // refused records a request whose caller may not make it.
-func (a *auditLog) refused(x *exchange.Exchange, c exchange.Caller, scope Scope, err error) {
+func (a *AuditLog) refused(x *exchange.Exchange, c exchange.Caller, scope Scope, err error) {
 	if !a.refusals.Allow() {
 		a.suppressed.Add(1)
 		return
@@ -73,7 +74,7 @@ func (a *auditLog) refused(x *exchange.Exchange, c exchange.Caller, scope Scope,
 	line.Send()
 }
 
-func (a *auditLog) record(action string, x *exchange.Exchange, remote string, err error) {
+func (a *AuditLog) record(action string, x *exchange.Exchange, remote string, err error) {
 	line := a.line(action, x, remote, err)
 	if x.Subject != "" {
 		line.Str("subject", rewardmodel.Shorten(x.Subject))
@@ -86,7 +87,7 @@ func (a *auditLog) record(action string, x *exchange.Exchange, remote string, er
 
 // line begins a line. The result is ok or an error code, since a message may quote what
 // the client sent.
-func (a *auditLog) line(action string, x *exchange.Exchange, remote string, err error) *zerolog.Event {
+func (a *AuditLog) line(action string, x *exchange.Exchange, remote string, err error) *zerolog.Event {
 	result := errorcode.Code("ok")
 	if err != nil {
 		result = x.Failure(err).Code

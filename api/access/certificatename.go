@@ -1,4 +1,4 @@
-package api
+package access
 
 import (
 	"crypto/x509"

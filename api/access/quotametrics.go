@@ -1,4 +1,4 @@
-package api
+package access
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,7 +13,8 @@ type quotaMetrics struct {
 	refused *prometheus.Desc
 }
 
-func newQuotaMetrics(tokens *Tokens) quotaMetrics {
+// NewQuotaMetrics returns the metrics of the limits of tokens; nil: there are none.
+func NewQuotaMetrics(tokens *Tokens) prometheus.Collector {
 	return quotaMetrics{tokens, prometheus.NewDesc("assay_rate_limited_total",
 		"Requests that a limit of the token file has refused, by the name of the caller and the limit (rate, concurrent, labels).",
 		[]string{"caller", "limit"}, nil)}

@@ -1,4 +1,4 @@
-package api
+package access
 
 import (
 	"bytes"
@@ -192,18 +192,18 @@ func FuzzParseTokens(f *testing.F) {
 	})
 }
 
-func TestLoadTokens(t *testing.T) {
+func TestLoad(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
-	_, err := LoadTokens(path, zerolog.Nop())
+	_, err := Load(path, zerolog.Nop())
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "token file")
 	require.NoError(t, os.WriteFile(path, []byte("short score\n"), 0o600))
-	_, err = LoadTokens(path, zerolog.Nop())
+	_, err = Load(path, zerolog.Nop())
 	require.ErrorContains(t, err, path+": line 1")
 	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("#"), filewatch.MaxBytes+1), 0o600))
-	_, err = LoadTokens(path, zerolog.Nop())
+	_, err = Load(path, zerolog.Nop())
 	require.ErrorContains(t, err, "larger than")
-	_, err = LoadTokens(t.TempDir(), zerolog.Nop())
+	_, err = Load(t.TempDir(), zerolog.Nop())
 	require.ErrorContains(t, err, "token file")
 }
 
@@ -241,7 +241,7 @@ func TestTokensAreReloaded(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		var log logBuffer
-		tokens, err := LoadTokens(path, zerolog.New(&log))
+		tokens, err := Load(path, zerolog.New(&log))
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		go tokens.Watch(ctx)

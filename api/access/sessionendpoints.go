@@ -1,4 +1,4 @@
-package api
+package access
 
 import (
 	"crypto/sha256"
@@ -10,10 +10,10 @@ import (
 	"assay/api/internal/httpjson"
 )
 
-// sessionEndpoints serve /console/session: a browser exchanges a token for a
+// SessionEndpoints serve /console/session: a browser exchanges a token for a
 // cookie that scripts cannot read.
-type sessionEndpoints struct {
-	access access
+type SessionEndpoints struct {
+	Authorizer Authorizer
 }
 
 // sessionBody describes the caller to the console.
@@ -24,58 +24,58 @@ type sessionBody struct {
 	Expires time.Time `json:"expires,omitzero"` // of the session
 }
 
-// open starts a session with the token of the request. Where there are no tokens,
+// Open starts a session with the token of the request. Where there are no tokens,
 // no session is needed and none is opened.
-func (e sessionEndpoints) open(w http.ResponseWriter, r *http.Request) error {
-	caller := callerOf(r)
+func (e SessionEndpoints) Open(w http.ResponseWriter, r *http.Request) error {
+	caller := CallerOf(r)
 	caller.Session = "" // a new session needs a token
 	body, err := e.describe(r, caller)
 	if err != nil {
 		return err
 	}
 	token, ok := bearer(caller.Authorization)
-	if e.access.tokens == nil || !ok {
+	if e.Authorizer.Tokens == nil || !ok {
 		return e.write(w, r, body)
 	}
-	id, session := e.access.sessions.Open(sha256.Sum256([]byte(token)))
+	id, session := e.Authorizer.Sessions.Open(sha256.Sum256([]byte(token)))
 	http.SetCookie(w, sessionCookie(r, id, int(console.Lifetime.Seconds())))
 	body.CSRF, body.Expires = session.CSRF, session.Expires.UTC()
 	return e.write(w, r, body)
 }
 
-// show describes the caller, and returns the CSRF token of its session to a page
+// Show describes the caller, and returns the CSRF token of its session to a page
 // that was loaded again.
-func (e sessionEndpoints) show(w http.ResponseWriter, r *http.Request) error {
-	caller := callerOf(r)
+func (e SessionEndpoints) Show(w http.ResponseWriter, r *http.Request) error {
+	caller := CallerOf(r)
 	body, err := e.describe(r, caller)
 	if err != nil {
 		return err
 	}
-	if len(caller.Authorization) == 0 && e.access.tokens != nil {
-		if session, ok := e.access.sessions.Find(caller.Session); ok {
+	if len(caller.Authorization) == 0 && e.Authorizer.Tokens != nil {
+		if session, ok := e.Authorizer.Sessions.Find(caller.Session); ok {
 			body.CSRF, body.Expires = session.CSRF, session.Expires.UTC()
 		}
 	}
 	return e.write(w, r, body)
 }
 
-// end ends the session of the request.
-func (e sessionEndpoints) end(w http.ResponseWriter, r *http.Request) error {
-	caller := callerOf(r)
+// End ends the session of the request.
+func (e SessionEndpoints) End(w http.ResponseWriter, r *http.Request) error {
+	caller := CallerOf(r)
 	if _, err := e.describe(r, caller); err != nil {
 		return err
 	}
-	e.access.sessions.End(caller.Session)
+	e.Authorizer.Sessions.End(caller.Session)
 	http.SetCookie(w, sessionCookie(r, "", -1))
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
 // describe returns the name and the scopes of a caller, or why it has none.
-func (e sessionEndpoints) describe(r *http.Request, caller exchange.Caller) (sessionBody, error) {
+func (e SessionEndpoints) describe(r *http.Request, caller exchange.Caller) (sessionBody, error) {
 	body := sessionBody{Scopes: []Scope{}}
 	for _, scope := range []Scope{ScopeScore, ScopeFeedback, ScopeAdmin} {
-		g, err := e.access.authorize(caller, scope)
+		g, err := e.Authorizer.authorize(caller, scope)
 		exchange.Of(r).Caller, exchange.Of(r).Via = g.name, g.via
 		switch {
 		case err == nil:
@@ -88,7 +88,7 @@ func (e sessionEndpoints) describe(r *http.Request, caller exchange.Caller) (ses
 	return body, nil
 }
 
-func (e sessionEndpoints) write(w http.ResponseWriter, r *http.Request, body sessionBody) error {
+func (e SessionEndpoints) write(w http.ResponseWriter, r *http.Request, body sessionBody) error {
 	w.Header().Set("Cache-Control", "no-store")
 	return httpjson.WriteJSON(w, r, http.StatusOK, body)
 }
@@ -103,8 +103,8 @@ func sessionCookie(r *http.Request, id string, maxAge int) *http.Cookie {
 	}
 }
 
-// sessionOf returns the id of the session of a request, "" without one.
-func sessionOf(r *http.Request) string {
+// SessionOf returns the id of the session of a request, "" without one.
+func SessionOf(r *http.Request) string {
 	cookie, err := r.Cookie(console.Cookie)
 	if err != nil {
 		return ""
