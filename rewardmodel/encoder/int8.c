@@ -26,25 +26,35 @@ static int may_use_amx(void) {
 #endif
 }
 
-int int8_best(void) {
+int int8_supports(int level) {
 	unsigned a, b, c, d, most = __get_cpuid_max(0, NULL);
-	int tiles = 0, vnni256 = 0;
-	if (most >= 7) {
-		__cpuid_count(7, 0, a, b, c, d);
-		tiles = (d >> 24 & 1) && (d >> 25 & 1); // AMX-TILE, AMX-INT8
+	switch (level) {
+	case int8_portable: return 1;
+	case int8_avx2: return __builtin_cpu_supports("x86-64-v3") != 0;
+	case int8_avx_vnni:
+		if (most < 7 || !int8_supports(int8_avx2)) return 0;
 		__cpuid_count(7, 1, a, b, c, d);
-		vnni256 = a >> 4 & 1; // AVX-VNNI
+		return a >> 4 & 1;
+	case int8_avx512_vnni: return __builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512vnni");
+	case int8_amx:
+		if (!int8_supports(int8_avx512_vnni)) return 0;
+		__cpuid_count(7, 0, a, b, c, d);
+		return (d >> 24 & 1) && (d >> 25 & 1) && may_use_amx(); // AMX-TILE, AMX-INT8
 	}
-	if (__builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512vnni")) return tiles && may_use_amx() ? int8_amx : int8_avx512_vnni;
-	if (!__builtin_cpu_supports("x86-64-v3")) return int8_portable;
-	return vnni256 ? int8_avx_vnni : int8_avx2;
+	return 0;
 }
 
 #else
 
-int int8_best(void) { return int8_portable; }
+int int8_supports(int level) { return level == int8_portable; }
 
 #endif
+
+int int8_best(void) {
+	int level = int8_levels - 1;
+	while (!int8_supports(level)) level--;
+	return level;
+}
 
 void int8_encode(const int8_batch *b, int level, int threads) {
 	void (*const panels[int8_levels])(const void *, int64_t, int64_t, int) = {

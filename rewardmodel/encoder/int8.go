@@ -36,6 +36,16 @@ func (r *Runtime) hasInt8() error {
 	return nil
 }
 
+// int8Levels are the levels that this processor supports, from the slowest to the fastest.
+func int8Levels() (levels []C.int) {
+	for level := range C.int(C.int8_levels) {
+		if C.int8_supports(level) != 0 {
+			levels = append(levels, level)
+		}
+	}
+	return levels
+}
+
 // encode computes the last hidden state of each sequence's first token, [rows of p.first, hidden] in float32.
 func (e *int8Engine) encode(k kernels, p *packed, device gotch.Device) *ts.Tensor {
 	plan := p.panels(k.threads)

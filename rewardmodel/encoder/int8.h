@@ -48,7 +48,9 @@ typedef struct {
 // The levels, from the slowest to the fastest.
 enum { int8_portable, int8_avx2, int8_avx_vnni, int8_avx512_vnni, int8_amx, int8_levels };
 
-// int8_best is the fastest level that this processor supports. It asks the kernel for the permission to use AMX.
+// int8_supports reports whether this processor can compute on a level. One that can may lack slower ones: AMD's Zen 4 has
+// AVX-512 VNNI, but not AVX-VNNI. For AMX it asks the kernel for permission. int8_best is the fastest level.
+int int8_supports(int level);
 int int8_best(void);
 
 // int8_rotation is the size of the Hadamard matrix that int8_rotate multiplies each row by, block by block; it does not

@@ -1,11 +1,13 @@
-// int8_check runs random models on every level of the int8 engine that the processor has. All levels must give the same
-// bits, whatever the panels, and results close to plain loops in double precision that quantize as the engine does.
+// int8_check runs random models on every level of the int8 engine that the processor has, with 1 to 4 threads. All levels
+// must give the same bits, whatever the panels and threads, and results close to plain loops in double precision that
+// quantize as the engine does.
 //
 //	int8_check [SECONDS [SEED]]        compare
 //	int8_check bench HIDDEN HEADS LAYERS   CPU time per token of each level, for 32 sequences of 8 to 48 tokens
 #include "../int8.h"
 #include "../kernels.h"
 #include "random.h"
+#include "threads.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -97,11 +99,11 @@ static void begin_batch(void) {
 
 static void end_panel(void) { panel[++batch.panels] = segments; }
 
-static float *encode(int level) {
+static float *encode(int level, int threads) {
 	batch.out = memory(sequences * batch.hidden * 4);
 	batch.scratch_bytes = int8_scratch(&batch, rows, 2 * positions);
-	batch.scratch = memory(batch.scratch_bytes);
-	int8_encode(&batch, level, 1);
+	batch.scratch = memory(threads * batch.scratch_bytes);
+	int8_encode(&batch, level, threads);
 	free(batch.scratch);
 	return batch.out;
 }
@@ -208,11 +210,12 @@ static void check(void) {
 		}
 		end_panel();
 	}
-	float *want = encode(int8_portable);
+	float *want = encode(int8_portable, 1);
 	int64_t n = sequences * hidden;
 	int failed = 0;
-	for (int level = int8_portable + 1; level <= int8_best(); level++) {
-		float *got = encode(level);
+	for (int level = int8_portable; level < int8_levels; level++) {
+		if (!int8_supports(level)) continue;
+		float *got = encode(level, (int)between(1, maxThreads));
 		for (int64_t i = 0; i < n; i++)
 			if (memcmp(&got[i], &want[i], 4)) {
 				fprintf(stderr, "int8_check: seed %llu: level %d: element %lld is %.9g, want %.9g\n", (unsigned long long)seed, level, (long long)i, (double)got[i], (double)want[i]);
@@ -249,11 +252,12 @@ static void bench(int64_t hidden, int64_t heads, int64_t count) {
 			add(n, -1, 0), left -= n;
 		}
 		end_panel();
-		for (int level = int8_avx2; level <= int8_best(); level++) {
+		for (int level = int8_avx2; level < int8_levels; level++) {
+			if (!int8_supports(level)) continue;
 			double best = 1e9;
 			for (int i = 0; i < (level == int8_amx ? 15 : 4); i++) {
 				double start = now();
-				free(encode(level));
+				free(encode(level, 1));
 				best = fmin(best, now() - start);
 			}
 			printf("panels of up to %lld tokens, level %d: %.1f us of CPU per token\n", (long long)limit, level, best / (double)rows * 1e6);
@@ -270,6 +274,6 @@ int main(int argc, char **argv) {
 		state = seed++;
 		check();
 	} while (now() < end);
-	printf("int8_check: seeds %llu to %llu, levels 0 to %d, relative error at most %.4f\n", (unsigned long long)from, (unsigned long long)(seed - 1), int8_best(), worst);
+	printf("int8_check: seeds %llu to %llu, the fastest level is %d, relative error at most %.4f\n", (unsigned long long)from, (unsigned long long)(seed - 1), int8_best(), worst);
 	return 0;
 }
