@@ -160,7 +160,7 @@ func (s *service) accept(e endpoint) micro.HandlerFunc {
 			return
 		}
 		memory := s.cfg.Memory.Open()
-		if err := memory.Grow(int64(len(req.Data()))); err != nil {
+		if err := memory.Grow(rewardmodel.RequestBytes + int64(len(req.Data()))); err != nil {
 			s.leave(false)
 			s.reject(e, req, err)
 			return

@@ -13,15 +13,19 @@ import (
 // the shipped model.
 const DefaultMemory = 1 << 30
 
+// RequestBytes is the memory of a request in flight apart from its content:
+// connection, goroutines and buffers. TestRequestBytes of package api measures it.
+const RequestBytes = 40 << 10
+
 // smallRequest is the maximum number of bytes of a small request. A quarter of the
 // memory is reserved for small requests, so that a few large ones never block all
 // others.
 const smallRequest = 4 << 20
 
 // Memory bounds the memory of all concurrent requests of a process, in bytes, for
-// every protocol: bodies as they are read, the decoded requests, their instances
-// and tokens, and the rendered results. The garbage collector may let the heap grow
-// to about twice that.
+// every protocol: [RequestBytes] each, bodies as they are read, the decoded
+// requests, their instances and tokens, and the rendered results. The garbage
+// collector may let the heap grow to about twice that.
 //
 // Requests do not wait for memory: a request that needs more than is free fails
 // with an *OverloadedError, so that requests that hold memory never wait for each
@@ -44,7 +48,7 @@ func NewMemory(limit int64, reg prometheus.Registerer) (*Memory, error) {
 		limit: limit, largest: max(limit-limit/4, 1),
 		held: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "assay_request_memory_bytes",
-			Help: "Memory that is charged to requests in flight, in bytes: bodies, instances, tokens, results.",
+			Help: "Memory that is charged to requests in flight, in bytes: connections, bodies, instances, tokens, results.",
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "assay_request_memory_refused_total",
@@ -97,7 +101,8 @@ type Reservation struct {
 
 	mu     sync.Mutex
 	held   int64
-	large  bool // what it holds counts against memory.large as well
+	kept   int64 // part of held that only Close releases
+	large  bool  // what it holds counts against memory.large as well
 	closed bool
 }
 
@@ -125,6 +130,17 @@ func (r *Reservation) Grow(n int64) error {
 	return nil
 }
 
+// Keep is Grow for bytes that only Close releases.
+func (r *Reservation) Keep(n int64) error {
+	if err := r.Grow(n); err != nil || r == nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kept += n
+	return nil
+}
+
 // acquire takes n bytes of both bounds that concern the request, or nothing.
 func (r *Reservation) acquire(n int64) bool {
 	large := n
@@ -145,18 +161,18 @@ func (r *Reservation) acquire(n int64) bool {
 	return true
 }
 
-// Shrink releases n bytes, or everything if the reservation holds less.
+// Shrink releases n bytes, or everything that is not kept if that is less.
 func (r *Reservation) Shrink(n int64) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.shrink(n)
+	r.shrink(min(n, r.held-r.kept))
 }
 
 func (r *Reservation) shrink(n int64) {
-	if n = min(n, r.held); n <= 0 {
+	if n <= 0 {
 		return
 	}
 	r.memory.all.Release(n)
@@ -171,14 +187,14 @@ func (r *Reservation) shrink(n int64) {
 	}
 }
 
-// ShrinkTo releases all but n bytes.
+// ShrinkTo releases all but n bytes and those that are kept.
 func (r *Reservation) ShrinkTo(n int64) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.shrink(r.held - n)
+	r.shrink(r.held - r.kept - n)
 }
 
 // Close releases everything. A closed reservation cannot grow again.

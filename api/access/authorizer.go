@@ -9,6 +9,7 @@ import (
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
+	"assay/rewardmodel"
 )
 
 // How a caller identified itself, other than by its address.
@@ -60,14 +61,19 @@ func (a Authorizer) Require(scope Scope, h httpjson.Handler) httpjson.Handler {
 	}
 }
 
-// Admit authorizes the caller of a new request, names it, and counts the request in
-// its quota until the exchange ends.
+// Admit authorizes the caller of a new request, names it, charges the memory of any
+// request, and counts the request in its quota until the exchange ends.
 func (a Authorizer) Admit(x *exchange.Exchange, c exchange.Caller, scope Scope) error {
 	g, err := a.authorize(c, scope)
 	x.Caller, x.Via = g.name, g.via
 	if err != nil {
 		a.Audit.refused(x, c, scope, err)
 		return err
+	}
+	if scope != ScopeAdmin { // who operates the service must get in while it is full
+		if err := x.Memory.Keep(rewardmodel.RequestBytes); err != nil {
+			return err
+		}
 	}
 	return x.Admit(g.name, g.quota)
 }
