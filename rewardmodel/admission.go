@@ -7,16 +7,33 @@ import (
 	"time"
 )
 
+// standingTime is how much work may be queued while requests are refused. A queue
+// that stays full serves no more than a short one, only later.
+const standingTime = 2 * time.Second
+
+// promisedShare is the part of the throughput that is promised to requests that
+// were refused. The rest is what the model waits between its calls.
+const promisedShare = 0.9
+
+// ticket identifies a request whenever it is sent.
+type ticket struct {
+	id       uint64
+	bytes    int  // of its texts
+	promised bool // it was refused, and comes at the time that it was promised
+}
+
 // checkAdmission rejects a request of a priority before it is segmented, while the
-// queue is full for that priority.
-func (s *Scorer) checkAdmission(p priority) error {
+// queue is full for it.
+func (s *Scorer) checkAdmission(p priority, t *ticket) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.closed:
+	if s.closed {
 		return ErrClosed
-	case s.scheduler.full(p):
-		return s.overloaded(1)
+	}
+	now := time.Now()
+	t.promised = s.waiting[p].claim(now, t.id)
+	if !s.scheduler.fits(p, 1, s.reserved(now, t)) {
+		return s.overloaded(now, p, t.id, s.textCost.of(t.bytes), 0)
 	}
 	return nil
 }
@@ -30,15 +47,18 @@ func (s *Scorer) admit(ctx context.Context, work *job) error {
 		return ErrClosed
 	}
 	now := time.Now()
+	s.textCost.observe(work.ticket.bytes, work.tokens)
 	if deadline, ok := ctx.Deadline(); ok {
-		if err := s.checkDeadline(work, deadline.Sub(now)); err != nil {
+		if err := s.checkDeadline(now, work, deadline.Sub(now)); err != nil {
 			return err
 		}
 	}
-	coalesced := s.scheduler.coalesced
-	if !s.scheduler.admit(work) {
-		return s.overloaded(work.tokens)
+	if !s.scheduler.fits(work.priority, s.scheduler.charge(work.tokens), s.reserved(now, &work.ticket)) {
+		return s.overloaded(now, work.priority, work.ticket.id, work.tokens, 0)
 	}
+	s.waiting[work.priority].take(work.ticket.id)
+	coalesced := s.scheduler.coalesced
+	s.scheduler.enqueue(work)
 	work.admitted = now
 	s.metrics.coalesced.Add(float64(s.scheduler.coalesced - coalesced))
 	s.metrics.queueTokens.Set(float64(s.scheduler.tokens))
@@ -46,27 +66,56 @@ func (s *Scorer) admit(ctx context.Context, work *job) error {
 	return nil
 }
 
+// reserved is the part of the queue that is held for others than the request of t:
+// at most half of it, in case they do not come. A promise may exceed the limit by
+// as much, in case the model became slower.
+func (s *Scorer) reserved(now time.Time, t *ticket) (tokens [priorities]int) {
+	left := s.scheduler.limit / 2
+	for p := range s.waiting {
+		s.waiting[p].advance(now)
+		tokens[p] = min(s.waiting[p].held, left)
+		left -= tokens[p]
+		if t.promised {
+			tokens[p] = -s.scheduler.limit / 4
+		}
+	}
+	return tokens
+}
+
 // checkDeadline rejects work that cannot be completed within the timeout of its
 // caller because of the jobs ahead of it: its result would be discarded. With an
 // empty queue, work is always admitted, because the measured throughput may be that
 // of another kind of work.
-func (s *Scorer) checkDeadline(work *job, timeout time.Duration) error {
-	if len(s.scheduler.jobs) == 0 || s.throughput.timeFor(s.scheduler.tokens+work.tokens) <= timeout {
+func (s *Scorer) checkDeadline(now time.Time, work *job, timeout time.Duration) error {
+	ahead := max(0, sum(s.reserved(now, &work.ticket)))
+	if len(s.scheduler.jobs) == 0 || s.throughput.timeFor(s.scheduler.tokens+ahead+work.tokens) <= timeout {
 		return nil
 	}
-	if needed := s.throughput.timeFor(s.scheduler.minTokens(work)); needed > timeout {
-		return &OverloadedError{RetryAfter: retryAfter(needed - timeout), Reason: fmt.Sprintf(
-			"the request would take %v with the queued work ahead of it, longer than its timeout of %v", needed.Round(time.Millisecond), timeout.Round(time.Millisecond))}
+	if needed := s.throughput.timeFor(s.scheduler.minTokens(work) + ahead); needed > timeout {
+		err := s.overloaded(now, work.priority, work.ticket.id, work.tokens, needed-timeout)
+		err.Reason = fmt.Sprintf("the request would take %v with the queued work ahead of it, longer than its timeout of %v",
+			needed.Round(time.Millisecond), timeout.Round(time.Millisecond))
+		return err
 	}
 	return nil
 }
 
-// overloaded estimates when the queue will have capacity for the given tokens.
-func (s *Scorer) overloaded(tokens int) error {
-	return &OverloadedError{RetryAfter: retryAfter(s.throughput.timeFor(s.scheduler.tokens + tokens - s.scheduler.limit))}
+// overloaded refuses a request that counts tokens, and promises it a time: when the
+// queue has room for it, but at least after wait, and after those that were refused
+// before it.
+func (s *Scorer) overloaded(now time.Time, p priority, id uint64, tokens int, wait time.Duration) *OverloadedError {
+	if wait == 0 {
+		s.standing = true
+		s.scheduler.limit = s.queueLimit()
+		wait = s.throughput.timeFor(s.scheduler.excess(p, tokens))
+	}
+	share := promisedShare
+	if other := 1 - p; s.scheduler.charged[other] > 0 {
+		share *= p.share()
+	}
+	takes := time.Duration(float64(s.throughput.timeFor(tokens)) / share)
+	return &OverloadedError{RetryAfter: s.waiting[p].promise(now, id, wait, takes, s.scheduler.charge(tokens)).Round(time.Millisecond)}
 }
-
-func retryAfter(d time.Duration) time.Duration { return min(max(d, time.Second), time.Minute) }
 
 // compute admits work and waits for its margins.
 func (s *Scorer) compute(ctx context.Context, work *job) error {

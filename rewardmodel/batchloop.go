@@ -175,16 +175,22 @@ func (s *Scorer) observe(batch []*sequence, call batchCall) {
 		j.inference += call.took
 	}
 	s.throughput.observe(call.tokens, call.took)
+	s.standing = s.standing && len(s.scheduler.jobs) > 0
 	s.scheduler.limit = s.queueLimit()
 }
 
 // queueLimit is how many tokens may wait: at most MaxQueueTokens, and no more
-// than are computed within MaxQueueTime.
+// than are computed within MaxQueueTime, or within standingTime from a refusal on
+// until nothing waits.
 func (s *Scorer) queueLimit() int {
-	if s.config.MaxQueueTime == 0 {
-		return s.config.MaxQueueTokens
+	limit := s.config.MaxQueueTokens
+	if s.config.MaxQueueTime > 0 {
+		limit = min(limit, max(s.throughput.capacity(s.config.MaxQueueTime), s.config.MaxBatchTokens))
 	}
-	return min(s.config.MaxQueueTokens, max(s.throughput.capacity(s.config.MaxQueueTime), s.config.MaxBatchTokens))
+	if s.standing {
+		limit = min(limit, max(s.throughput.capacity(standingTime), 2*s.config.MaxBatchTokens))
+	}
+	return limit
 }
 
 // deliver distributes margins and ends the jobs that are complete.

@@ -27,9 +27,11 @@ var ErrNotReady = errors.New("not ready")
 // OverloadedError is returned when the queue is full, or when there is not enough
 // memory for the model that a request pins.
 type OverloadedError struct {
-	// RetryAfter estimates, at the measured throughput of the model, when the queue
-	// has capacity for the request, or is short enough to complete the request
-	// before its deadline: between 1 s and 1 minute.
+	// RetryAfter is when the model has capacity for the request at its measured
+	// throughput, after those that were refused before it: between 1 s and 10 minutes.
+	// A request with the same texts that comes then, or up to 2 s later, has a place
+	// in the queue before requests that were not refused. Where something other than
+	// the queue is full, it is a guess.
 	RetryAfter time.Duration
 	// Reason replaces the text of ErrOverloaded where something else is full.
 	Reason string

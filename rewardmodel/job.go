@@ -58,6 +58,7 @@ type windowed struct {
 // job is the part of a request that the model has to compute.
 type job struct {
 	priority  priority
+	ticket    ticket
 	exclusive func(bool)  // Request.Exclusive: it shares no batch; nil: it may
 	aspects   int         // of the model
 	margins   []float32   // by distinct instance and aspect; the maximum of its windows so far

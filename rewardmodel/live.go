@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -108,6 +109,7 @@ type LiveUtterance struct {
 // utterances, not once per response. Provisional scores are in addition.
 type Live struct {
 	scorer  *Scorer
+	ticket  ticket      // of all that the session has scored
 	request LiveRequest // with default options
 	combine combiner
 	work    preparation // its job holds all margins of the session
@@ -163,7 +165,7 @@ func (s *Scorer) Live(ctx context.Context, request LiveRequest) (*Live, error) {
 			return nil, err
 		}
 	}
-	l := &Live{scorer: s, request: request, combine: combine, stream: new(segmenter.Stream)}
+	l := &Live{scorer: s, ticket: ticket{id: rand.Uint64()}, request: request, combine: combine, stream: new(segmenter.Stream)}
 	l.work = preparation{Scorer: s, job: newJob(interactive, s.aspects()), seen: map[key]int{}, contexts: map[key]*promptContext{}}
 	l.filter.opened = request.Options.Reasoning == ReasoningSkipOpened
 	l.filter.held = !l.filter.opened && strings.HasSuffix(strings.TrimSpace(request.Prompt), thinkOpen)
@@ -465,13 +467,14 @@ func (l *Live) score(ctx context.Context) error {
 // compute has the model score what add adds to p, in a job of its own that begins with
 // the margins of the last one. It returns the tokens that the model had to read.
 func (l *Live) compute(ctx context.Context, p *preparation, add func() error) (tokens int, err error) {
-	if err := l.scorer.checkAdmission(interactive); err != nil {
+	t := l.ticket
+	if err := l.scorer.checkAdmission(interactive, &t); err != nil {
 		return 0, err
 	}
 	start := time.Now()
 	margins := p.job.margins
 	p.job = newJob(interactive, l.scorer.aspects())
-	p.job.margins = margins
+	p.job.margins, p.job.ticket = margins, t
 	p.instances, p.misses = 0, 0
 	if p.context != nil {
 		p.context.queued = false

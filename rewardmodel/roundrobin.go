@@ -6,6 +6,14 @@ import "slices"
 // for interactive ones.
 const starvationLimit = 3
 
+// share is the least part of the throughput that a priority gets.
+func (p priority) share() float64 {
+	if p == bulk {
+		return 1.0 / (starvationLimit + 1)
+	}
+	return 1 - bulk.share()
+}
+
 // Why a batch was closed.
 const (
 	reasonBudget  = "budget"  // the next sequences would exceed the token budget, or the share of their priority

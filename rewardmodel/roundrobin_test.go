@@ -191,14 +191,14 @@ func TestAdmissionByTime(t *testing.T) {
 			}
 			return overloaded.RetryAfter
 		}
-		if wait := refused(t.Context(), distinct("late", 50)); wait < time.Second || wait > 3*time.Second {
-			t.Errorf("800 tokens wait: retry after %v, want the two seconds that make room for 200", wait)
+		if wait := refused(t.Context(), distinct("late", 50)); wait < 7*time.Second || wait > 9*time.Second {
+			t.Errorf("800 tokens wait: retry after %v, want the eight seconds until nothing but 200 waits", wait)
 		}
 		<-time.After(5 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		if wait := refused(ctx, distinct("hasty", 30)); wait < time.Second || wait > 5*time.Second {
-			t.Errorf("retry after %v", wait)
+		if wait := refused(ctx, distinct("hasty", 30)); wait < 4*time.Second || wait > 7*time.Second {
+			t.Errorf("retry after %v, want the three seconds until the time of the late request, and those that it takes", wait)
 		}
 		longer, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()

@@ -24,28 +24,39 @@ type scheduler struct {
 	coalesced  int             // sequences that were already pending when a job needed them, since the start
 }
 
-// full reports whether every job of priority p would be rejected.
-func (s *scheduler) full(p priority) bool {
-	return s.held() >= s.limit && s.charged[p] >= max(s.limit/4, 1)
+// fits reports whether a job of priority p with that charge can be queued, if a
+// part of the queue is reserved for each priority. A job always fits in an empty
+// queue.
+func (s *scheduler) fits(p priority, charge int, reserved [priorities]int) bool {
+	held := s.held()
+	return held == 0 || held+sum(reserved)+charge <= s.limit || s.charged[p]+reserved[p]+charge <= s.limit/4
+}
+
+// excess is how many tokens have to be computed before a job of priority p fits.
+func (s *scheduler) excess(p priority, tokens int) int {
+	excess := s.tokens + tokens - s.limit
+	if s.charged[1-p] > 0 {
+		own := s.charged[p] + s.charge(tokens) - s.limit/4
+		excess = min(excess, int(float64(own)/p.share()))
+	}
+	return max(0, excess)
 }
 
 // held is the number of tokens that count against the limit.
-func (s *scheduler) held() (sum int) {
-	for _, n := range s.charged {
+func (s *scheduler) held() int { return sum(s.charged) }
+
+func sum(tokens [priorities]int) (sum int) {
+	for _, n := range tokens {
 		sum += n
 	}
 	return sum
 }
 
-// admit queues j, or returns false when there is no room for it. Sequences that
-// are already pending are coalesced: they are computed once.
-func (s *scheduler) admit(j *job) bool {
-	charge := s.charge(j)
-	if held := s.held(); held > 0 && held+charge > s.limit && s.charged[j.priority]+charge > s.limit/4 {
-		return false
-	}
-	j.charge = charge
-	s.charged[j.priority] += charge
+// enqueue queues j. Sequences that are already pending are coalesced: they are
+// computed once.
+func (s *scheduler) enqueue(j *job) {
+	j.charge = s.charge(j.tokens)
+	s.charged[j.priority] += j.charge
 	if s.pending == nil {
 		s.pending = make(map[key]*sequence, len(j.sequences))
 	}
@@ -68,10 +79,10 @@ func (s *scheduler) admit(j *job) bool {
 	if len(queued) > 0 {
 		s.jobs = append(s.jobs, j)
 	}
-	return true
 }
 
-func (s *scheduler) charge(j *job) int { return min(j.tokens, max(s.limit/4, 1)) }
+// charge is what a job of that many tokens counts against the limit.
+func (s *scheduler) charge(tokens int) int { return min(tokens, max(s.limit/4, 1)) }
 
 // complete removes q from the pending sequences.
 func (s *scheduler) complete(q *sequence) {
@@ -92,7 +103,7 @@ func (s *scheduler) setMargins(w waiter, margins []float32) bool {
 	j.remaining--
 	j.tokens -= w.tokens
 	s.charged[j.priority] -= j.charge
-	j.charge = s.charge(j)
+	j.charge = s.charge(j.tokens)
 	s.charged[j.priority] += j.charge
 	return j.remaining == 0
 }

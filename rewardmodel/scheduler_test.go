@@ -24,6 +24,18 @@ func computed(s *scheduler, batch []*sequence, margin float32) (complete int) {
 	return complete
 }
 
+// admit queues j if it fits.
+func (s *scheduler) admit(j *job) bool {
+	fits := s.fits(j.priority, s.charge(j.tokens), [priorities]int{})
+	if fits {
+		s.enqueue(j)
+	}
+	return fits
+}
+
+// full reports whether no job of priority p fits.
+func (s *scheduler) full(p priority) bool { return !s.fits(p, 1, [priorities]int{}) }
+
 // jobOf returns an interactive job with sequences of the given lengths.
 func jobOf(lengths ...int) *job {
 	j := newJob(interactive, 1)

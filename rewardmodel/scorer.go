@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"sync"
 	"time"
@@ -121,10 +122,15 @@ type Scorer struct {
 	room      int        // tokens of a sequence, special ones excluded
 	exclusive func(bool) // Request.Exclusive of the batch that is computed, or nil; of the goroutine that runs the model
 
+	seed maphash.Seed // of the tickets
+
 	mu         sync.Mutex
 	work       sync.Cond // signals new work, and closing
 	scheduler  scheduler
 	throughput throughput
+	textCost   textCost
+	waiting    [priorities]waitlist // of refused requests
+	standing   bool                 // a request was refused since anything waits
 	closed     bool
 	stopped    chan struct{}
 }
@@ -149,6 +155,7 @@ func NewScorer(cfg ScorerConfig, model Model, tok Tokenizer, reg prometheus.Regi
 		room:       cfg.MaxLength - tok.Special(),
 		scheduler:  scheduler{budget: cfg.MaxBatchTokens, limit: cfg.MaxQueueTokens},
 		throughput: throughput{warmUp: cfg.MaxBatchTokens},
+		seed:       maphash.MakeSeed(),
 		stopped:    make(chan struct{}),
 	}
 	s.work.L = &s.mu
@@ -198,7 +205,8 @@ func (s *Scorer) score(ctx context.Context, req Request) (ScoreResponse, error) 
 		return ScoreResponse{}, err
 	}
 	req.Options = req.Options.withDefaults()
-	if err := s.checkAdmission(req.priority()); err != nil {
+	t := s.ticket(req)
+	if err := s.checkAdmission(req.priority(), &t); err != nil {
 		return ScoreResponse{}, s.rejected(err)
 	}
 	combine, err := s.combiner(req.Options)
@@ -211,6 +219,7 @@ func (s *Scorer) score(ctx context.Context, req Request) (ScoreResponse, error) 
 	if err != nil {
 		return ScoreResponse{}, s.rejected(err)
 	}
+	work.ticket = t
 	work.trace = newJobTrace(oteltrace.SpanFromContext(ctx), work, bags)
 	prepared := time.Now()
 	if len(work.sequences) > 0 {

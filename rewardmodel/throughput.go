@@ -41,6 +41,23 @@ func (t *throughput) capacity(d time.Duration) int {
 	return int(min(t.tokens*d.Seconds()/t.seconds, math.MaxInt32))
 }
 
+// textCost estimates the tokens of a text that was not read yet from its length;
+// the latest texts count most. Those that the cache knows cost less.
+type textCost struct{ bytes, tokens float64 }
+
+func (c *textCost) observe(bytes, tokens int) {
+	const keep = 0.99
+	c.bytes, c.tokens = c.bytes*keep+float64(bytes), c.tokens*keep+float64(tokens)
+}
+
+// of is at least 1.
+func (c *textCost) of(bytes int) int {
+	if c.bytes == 0 {
+		return 1
+	}
+	return max(1, int(float64(bytes)*c.tokens/c.bytes))
+}
+
 // seconds returns n seconds, without overflow.
 func seconds(n float64) time.Duration {
 	return time.Duration(min(n*float64(time.Second), math.MaxInt64/2))

@@ -31,7 +31,7 @@ type Serve struct {
 	Insecure        bool          `help:"Allow listeners that other machines can reach without authentication."`
 	MaxBody         cli.ByteSize  `default:"${max_body}" placeholder:"BYTES" help:"Maximum size of a decompressed request body (${default})."`
 	MaxResponses    int           `default:"${max_responses}" help:"Maximum responses per request."`
-	RequestMemory   cli.ByteSize  `default:"${request_memory}" placeholder:"BYTES" help:"Memory limit of all requests together (${default}); requests beyond it get 503. The process uses up to twice that for requests, plus the memory of the model."`
+	RequestMemory   cli.ByteSize  `default:"${request_memory}" placeholder:"BYTES" help:"Memory limit of all requests together (${default}), 40 KiB of it for each one in flight; requests beyond it get 503. The process uses up to twice that for requests, plus the memory of the model."`
 	RequestTimeout  time.Duration `default:"${request_timeout}" help:"Timeout of a request, and idle timeout of a gRPC stream."`
 	LiveSessions    int           `default:"${live_sessions}" help:"Maximum open live sessions; further ones get 503."`
 	LiveIdle        time.Duration `default:"${live_idle}" help:"Time without text after which a live session ends."`
@@ -43,7 +43,7 @@ type Serve struct {
 	localmodel.Flags       `group:"Model:"`
 	localmodel.ScorerFlags `group:"Model:"`
 	localmodel.PolicyFlags `group:"Model:"`
-	MaxQueueTokens         int          `default:"${max_queue_tokens}" group:"Model:" help:"Maximum tokens queued for the model, further limited to what it computes within --request-timeout; requests beyond it get 503."`
+	MaxQueueTokens         int          `default:"${max_queue_tokens}" group:"Model:" help:"Maximum tokens queued for the model, further limited to what it computes within --request-timeout, and within 2 s while requests are refused; requests beyond it get 503."`
 	Pin                    string       `placeholder:"VERSION" group:"Model:" help:"Serve this version and ignore promotions; may be the version of --model."`
 	ModelsLoaded           int          `default:"${models_loaded}" group:"Model:" help:"Maximum loaded versions: the current one and those that requests pin."`
 	ModelsBytes            cli.ByteSize `default:"0" placeholder:"BYTES" group:"Model:" help:"Memory limit of the loaded versions; 0: no limit."`
