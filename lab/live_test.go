@@ -1,14 +1,18 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"assay/lab/load"
 	"assay/rewardmodel/bag"
 	"assay/sidecar/cli"
 	"assay/sidecar/processtest"
@@ -93,9 +97,46 @@ func TestBenchLiveRejectsInvalidFlags(t *testing.T) {
 		"no such":   {"stops", "nowhere.jsonl"},
 		"--rate":    {"latency", "--rate", "0"},
 		"--work":    {"latency", "--work", "nowhere.jsonl"},
+		"--hold":    {"flood", "--hold", "0s"},
 	} {
 		_, stderr, code := lab(t, "", append([]string{"live"}, args...)...)
 		require.Equal(t, cli.ExitUsage, code)
 		require.Contains(t, stderr, says)
 	}
+}
+
+// The service has room for four sessions in addition to those of the honest clients.
+func TestBenchLiveFlood(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("it needs /proc")
+	}
+	t.Setenv("ASSAY_LIVE_SESSIONS", "6")
+	stdout, stderr, code := lab(t, "", "live", "flood", "--work", filmTexts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
+		"--sessions", "20", "--honest", "2", "--baseline", "300ms", "--hold", "300ms")
+	require.Equal(t, cli.ExitDone, code, stderr)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	require.Equal(t, []string{
+		"4 sessions opened, 16 refused with 503 (Retry-After up to 1s; 0 without), 0 silent.",
+		"2 of 2 honest sessions have the result of /v1/score.",
+	}, lines[:2], stdout)
+	for i, want := range []struct{ name, sessions string }{{"before", "2"}, {"peak", "6"}, {"after", "2"}} {
+		row := strings.Fields(lines[3+i])
+		require.Equal(t, []string{want.name, want.sessions}, row[:2], stdout)
+		require.Equal(t, row[5], row[6], "all are right")
+		require.NotEqual(t, "0", row[6])
+	}
+}
+
+func TestFloodResult(t *testing.T) {
+	r := floodResult{failed: map[string]int{}}
+	r.add(nil)
+	require.NoError(t, r.err())
+	for _, err := range []error{
+		&load.StatusError{Code: 503, RetryAfter: 2 * time.Second}, &load.StatusError{Code: 503}, &load.StatusError{Code: 429, Status: "429 Too Many Requests"},
+		io.ErrUnexpectedEOF,
+	} {
+		r.add(err)
+	}
+	require.Equal(t, "1 sessions opened, 2 refused with 503 (Retry-After up to 2s; 1 without), 1 silent.\n1: 429 Too Many Requests\n1: unexpected EOF\n", r.String())
+	require.ErrorIs(t, r.err(), errSilent)
 }

@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"assay/lab/bench"
@@ -51,8 +52,12 @@ of --batch responses in flight:
   p50 ... max  delay of the verdict on a sentence from when the word that completes it is due, in ms
   late         99th percentile of how much later than due a word was read by a stream that was not waiting for a verdict
   cpu %        CPU time of the whole process per stream, in percent of one CPU; meaningful without batch scoring
+  tokens/s     that the model computes, of streams and batch scoring together
+  per call     tokens of a call of the model
   batch/s      responses per second of batch scoring
-  share %      of its throughput without streams, which is the first row`
+  share %      of its throughput without streams, which is the first row
+  ceiling %    what the tokens of the streams leave of that, if a token costs the same in every batch
+  total %      tokens/s compared with batch scoring alone`
 }
 
 func (c *liveLatencyCmd) validate() error {
@@ -79,23 +84,27 @@ func (c *liveLatencyCmd) Run(a *cli.App) (err error) {
 			return err
 		}
 	}
-	model, closeAll, err := c.open(ctx, 0)
+	metrics := prometheus.NewRegistry()
+	model, closeAll, err := c.open(ctx, 0, metrics)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeAll()) }()
 	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "streams\tbatch\tsentences/s\tp50 ms\tp90 ms\tp99 ms\tmax ms\tlate ms\tcpu %\tbatch/s\tshare %\t")
-	var alone float64
+	fmt.Fprintln(table, "streams\tbatch\tsentences/s\tp50 ms\tp90 ms\tp99 ms\tmax ms\tlate ms\tcpu %\ttokens/s\tper call\tbatch/s\tshare %\tceiling %\ttotal %\t")
+	var against liveBaseline
 	for _, run := range c.runs() {
-		m := liveMeasurement{c: c, scorer: model.Scorer, work: work, streams: run.streams, batch: run.batch}
+		m := liveMeasurement{c: c, scorer: model.Scorer, metrics: metrics, work: work, streams: run.streams, batch: run.batch}
 		if err := m.run(ctx); err != nil {
 			return err
 		}
-		if run.streams == 0 {
-			alone = m.batchRate()
+		switch {
+		case run.streams == 0:
+			against.batch, against.batchTokens = m.batchRate(), m.tokenRate()
+		case !run.batch:
+			against.streamTokens = m.tokenRate()
 		}
-		fmt.Fprint(table, m.row(alone))
+		fmt.Fprint(table, m.row(against))
 		a.Log.Info().Int("streams", run.streams).Bool("batch", run.batch).Msg("measured")
 	}
 	return table.Flush()
@@ -160,6 +169,7 @@ func (t liveText) completes(end int) int {
 type liveMeasurement struct {
 	c       *liveLatencyCmd
 	scorer  *rewardmodel.Scorer
+	metrics *prometheus.Registry // of the scorer
 	work    []liveText
 	streams int
 	batch   bool
@@ -173,6 +183,14 @@ type liveMeasurement struct {
 	scored int             // responses of batch scoring
 	took   time.Duration   // of the measurement
 	cpu    time.Duration
+	calls  float64 // of the model
+	tokens float64 // of these
+}
+
+// liveBaseline is what later rows are compared with.
+type liveBaseline struct {
+	batch, batchTokens float64 // responses/s and tokens/s of batch scoring alone
+	streamTokens       float64 // tokens/s of the streams alone
 }
 
 // batchesInFlight is how many requests of batch scoring there are at the same time: while one is segmented and tokenized,
@@ -217,6 +235,10 @@ func (m *liveMeasurement) measured(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	calls, tokens, err := m.modelWork()
+	if err != nil {
+		return err
+	}
 	start := time.Now()
 	m.measure.Store(true)
 	if err := load.WaitUntil(ctx, start.Add(m.c.Length)); err != nil {
@@ -224,9 +246,34 @@ func (m *liveMeasurement) measured(ctx context.Context) error {
 	}
 	m.measure.Store(false)
 	after, err := bench.OwnCPU()
+	if err != nil {
+		return err
+	}
 	m.took, m.cpu = time.Since(start), after-before
+	m.calls, m.tokens, err = m.modelWork()
+	m.calls, m.tokens = m.calls-calls, m.tokens-tokens
 	return err
 }
+
+// modelWork is the number of calls of the model since its start, and of their tokens.
+func (m *liveMeasurement) modelWork() (calls, tokens float64, err error) {
+	families, err := m.metrics.Gather()
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, f := range families {
+		if f.GetName() == metricBatchTokens {
+			for _, metric := range f.GetMetric() {
+				calls += float64(metric.GetHistogram().GetSampleCount())
+				tokens += metric.GetHistogram().GetSampleSum()
+			}
+		}
+	}
+	return calls, tokens, nil
+}
+
+// metricBatchTokens is the histogram of the tokens of a call.
+const metricBatchTokens = "assay_batch_tokens"
 
 func (m *liveMeasurement) text() liveText {
 	return m.work[int(m.next.Add(1))%len(m.work)]
@@ -328,8 +375,12 @@ func (m *liveMeasurement) scoreBatches(ctx context.Context) error {
 // batchRate is the throughput of batch scoring, in responses per second.
 func (m *liveMeasurement) batchRate() float64 { return float64(m.scored) / m.took.Seconds() }
 
-func (m *liveMeasurement) row(alone float64) string {
-	cells := []any{m.streams, map[bool]string{false: "no", true: "yes"}[m.batch], "-", "-", "-", "-", "-", "-", "-", "-", "-"}
+// tokenRate is the number of tokens that the model computes per second.
+func (m *liveMeasurement) tokenRate() float64 { return m.tokens / m.took.Seconds() }
+
+func (m *liveMeasurement) row(against liveBaseline) string {
+	cells := []any{m.streams, map[bool]string{false: "no", true: "yes"}[m.batch]}
+	cells = append(cells, slices.Repeat([]any{"-"}, 13)...)
 	format := func(v float64) string { return fmt.Sprintf("%.1f", v) }
 	if len(m.delays) > 0 {
 		cells[2] = format(float64(len(m.delays)) / m.took.Seconds())
@@ -343,9 +394,15 @@ func (m *liveMeasurement) row(alone float64) string {
 	if m.streams > 0 {
 		cells[8] = fmt.Sprintf("%.2f", 100*m.cpu.Seconds()/m.took.Seconds()/float64(m.streams))
 	}
+	cells[9] = fmt.Sprintf("%.0f", m.tokenRate())
+	if m.calls > 0 {
+		cells[10] = fmt.Sprintf("%.0f", m.tokens/m.calls)
+	}
 	if m.batch {
-		cells[9] = format(m.batchRate())
-		cells[10] = percent(m.batchRate(), alone)
+		cells[11] = format(m.batchRate())
+		cells[12] = percent(m.batchRate(), against.batch)
+		cells[13] = percent(against.batchTokens-against.streamTokens, against.batchTokens)
+		cells[14] = percent(m.tokenRate(), against.batchTokens)
 	}
 	return fmt.Sprintf(strings.Repeat("%v\t", len(cells))+"\n", cells...)
 }

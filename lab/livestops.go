@@ -101,7 +101,7 @@ func (c *liveStopsCmd) Run(a *cli.App) (err error) {
 			return err
 		}
 	}
-	model, closeAll, err := c.open(ctx, localmodel.DefaultCacheBytes)
+	model, closeAll, err := c.open(ctx, localmodel.DefaultCacheBytes, nil)
 	if err != nil {
 		return err
 	}
