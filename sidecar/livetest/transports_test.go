@@ -52,9 +52,6 @@ type event struct {
 	Error    *struct{ Code, Message string }
 }
 
-// last reports whether no event follows.
-func (e event) last() bool { return e.Result != nil || e.Error != nil }
-
 type result struct {
 	ID                           string
 	Reward, Violation, Threshold float64
@@ -81,10 +78,13 @@ func transports() []transport {
 	}
 }
 
-// onEach runs a test over each transport.
+// onEach runs a test over all transports at the same time.
 func onEach(t *testing.T, test func(t *testing.T, over transport)) {
 	for _, over := range transports() {
-		t.Run(over.name, func(t *testing.T) { test(t, over) })
+		t.Run(over.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, over)
+		})
 	}
 }
 

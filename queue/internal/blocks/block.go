@@ -119,12 +119,10 @@ func (b *block) sequence(i int, before uint64) (uint64, bool) {
 		}
 	}
 	stored := r.sequence &^ (erasedBit | tombstone)
-	switch {
-	case high == low+2: // whatever is stored
+	if high == low+2 { // whatever is stored
 		return low + 1, true
-	default: // those of messages that were replaced are free
-		return stored, low < stored && stored < high
 	}
+	return stored, low < stored && stored < high // those of messages that were replaced are free
 }
 
 // numbered returns the sequence that an intact record, also an erased one, occupies, or 0.
