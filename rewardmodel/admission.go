@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// standingTime is how much work may be queued while requests are refused. A queue
-// that stays full serves no more than a short one, only later.
+// standingTime is how much work of a priority may be queued while its requests are
+// refused. A queue that stays full serves no more than a short one, only later.
 const standingTime = 2 * time.Second
 
 // promisedShare is the part of the throughput that is promised to requests that
@@ -53,7 +53,7 @@ func (s *Scorer) admit(ctx context.Context, work *job) error {
 			return err
 		}
 	}
-	if !s.scheduler.fits(work.priority, s.scheduler.charge(work.tokens), s.reserved(now, &work.ticket)) {
+	if !s.scheduler.fits(work.priority, s.scheduler.charge(work.priority, work.tokens), s.reserved(now, &work.ticket)) {
 		return s.overloaded(now, work.priority, work.ticket.id, work.tokens, 0)
 	}
 	s.waiting[work.priority].take(work.ticket.id)
@@ -67,16 +67,17 @@ func (s *Scorer) admit(ctx context.Context, work *job) error {
 }
 
 // reserved is the part of the queue that is held for others than the request of t:
-// at most half of it, in case they do not come. A promise may exceed the limit by
-// as much, in case the model became slower.
+// at most half of it, in case they do not come. A promise may exceed the limit of
+// its priority by as much, in case the model became slower.
 func (s *Scorer) reserved(now time.Time, t *ticket) (tokens [priorities]int) {
-	left := s.scheduler.limit / 2
-	for p := range s.waiting {
+	for p := range priorities {
+		half := s.scheduler.limitOf(p) / 2
 		s.waiting[p].advance(now)
-		tokens[p] = min(s.waiting[p].held, left)
-		left -= tokens[p]
-		if t.promised {
-			tokens[p] = -s.scheduler.limit / 4
+		switch {
+		case !t.promised:
+			tokens[p] = min(s.waiting[p].held, half)
+		case s.scheduler.standing[p] > 0:
+			tokens[p] = -half
 		}
 	}
 	return tokens
@@ -105,8 +106,7 @@ func (s *Scorer) checkDeadline(now time.Time, work *job, timeout time.Duration) 
 // before it.
 func (s *Scorer) overloaded(now time.Time, p priority, id uint64, tokens int, wait time.Duration) *OverloadedError {
 	if wait == 0 {
-		s.standing = true
-		s.scheduler.limit = s.queueLimit()
+		s.scheduler.standing[p] = s.standingLimit()
 		wait = s.throughput.timeFor(s.scheduler.excess(p, tokens))
 	}
 	share := promisedShare
@@ -114,7 +114,7 @@ func (s *Scorer) overloaded(now time.Time, p priority, id uint64, tokens int, wa
 		share *= p.share()
 	}
 	takes := time.Duration(float64(s.throughput.timeFor(tokens)) / share)
-	return &OverloadedError{RetryAfter: s.waiting[p].promise(now, id, wait, takes, s.scheduler.charge(tokens)).Round(time.Millisecond)}
+	return &OverloadedError{RetryAfter: s.waiting[p].promise(now, id, wait, takes, s.scheduler.charge(p, tokens)).Round(time.Millisecond)}
 }
 
 // compute admits work and waits for its margins.

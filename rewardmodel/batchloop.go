@@ -175,22 +175,30 @@ func (s *Scorer) observe(batch []*sequence, call batchCall) {
 		j.inference += call.took
 	}
 	s.throughput.observe(call.tokens, call.took)
-	s.standing = s.standing && len(s.scheduler.jobs) > 0
 	s.scheduler.limit = s.queueLimit()
+	for p := range priorities {
+		if s.scheduler.standing[p] > 0 {
+			s.scheduler.standing[p] = 0
+			if s.scheduler.waits(p) {
+				s.scheduler.standing[p] = s.standingLimit()
+			}
+		}
+	}
 }
 
 // queueLimit is how many tokens may wait: at most MaxQueueTokens, and no more
-// than are computed within MaxQueueTime, or within standingTime from a refusal on
-// until nothing waits.
+// than are computed within MaxQueueTime.
 func (s *Scorer) queueLimit() int {
-	limit := s.config.MaxQueueTokens
-	if s.config.MaxQueueTime > 0 {
-		limit = min(limit, max(s.throughput.capacity(s.config.MaxQueueTime), s.config.MaxBatchTokens))
+	if s.config.MaxQueueTime == 0 {
+		return s.config.MaxQueueTokens
 	}
-	if s.standing {
-		limit = min(limit, max(s.throughput.capacity(standingTime), 2*s.config.MaxBatchTokens))
-	}
-	return limit
+	return min(s.config.MaxQueueTokens, max(s.throughput.capacity(s.config.MaxQueueTime), s.config.MaxBatchTokens))
+}
+
+// standingLimit is how many tokens of a priority may wait from a refusal on, until
+// none of it wait.
+func (s *Scorer) standingLimit() int {
+	return min(s.queueLimit(), max(s.throughput.capacity(standingTime), 2*s.config.MaxBatchTokens))
 }
 
 // deliver distributes margins and ends the jobs that are complete.

@@ -169,6 +169,35 @@ func TestPrioritiesAreAdmittedSeparately(t *testing.T) {
 	}
 }
 
+// Where jobs of one priority were refused, the other has its usual limit.
+func TestPrioritiesStandSeparately(t *testing.T) {
+	s := scheduler{budget: 100, limit: 1000}
+	of := func(p priority, tokens int) *job {
+		j := jobOf(tokens)
+		j.priority = p
+		return j
+	}
+	for range 4 {
+		s.admit(of(bulk, 200))
+	}
+	s.standing[bulk] = 40
+	if s.admit(of(bulk, 1)) || s.excess(bulk, 5) != 765 {
+		t.Errorf("bulk jobs of %d tokens wait, %d have to go", s.charged[bulk], s.excess(bulk, 5))
+	}
+	for range 4 {
+		if !s.admit(of(interactive, 50)) {
+			t.Fatal("an interactive job was refused")
+		}
+	}
+	s.standing[interactive] = 40
+	if s.admit(of(interactive, 1)) || s.excess(interactive, 5) != 220 {
+		t.Errorf("interactive jobs of %d tokens wait, %d have to go", s.charged[interactive], s.excess(interactive, 5))
+	}
+	if bulk.share()+interactive.share() != 1 {
+		t.Error("the priorities share more or less than everything")
+	}
+}
+
 // A request that cannot finish before its timeout, or within the queue time, is
 // rejected before it costs anything.
 func TestAdmissionByTime(t *testing.T) {

@@ -10,10 +10,12 @@ import "slices"
 // of the limit: a job larger than the whole queue is admitted in pieces as it is
 // computed, and small jobs cannot starve a large one. A priority that uses less
 // than a quarter is admitted regardless of the other, so that neither can starve
-// the other.
+// the other. While jobs of a priority are refused, it has a limit of its own.
 type scheduler struct {
 	budget int // tokens of a batch
 	limit  int // tokens that may be queued
+
+	standing [priorities]int // tokens of a priority that may be queued instead; 0: as above
 
 	exclusive  func(bool) // Request.Exclusive of the latest batch, or nil
 	jobs       []*job     // with queued sequences; those at the front get the next slot
@@ -28,18 +30,37 @@ type scheduler struct {
 // part of the queue is reserved for each priority. A job always fits in an empty
 // queue.
 func (s *scheduler) fits(p priority, charge int, reserved [priorities]int) bool {
-	held := s.held()
-	return held == 0 || held+sum(reserved)+charge <= s.limit || s.charged[p]+reserved[p]+charge <= s.limit/4
+	own, all := s.charged[p]+reserved[p]+charge, s.held()+sum(reserved)+charge
+	switch {
+	case s.held() == 0:
+		return true
+	case s.standing[p] > 0:
+		return own <= s.standing[p]
+	}
+	return all <= s.limit || own <= s.limit/4
+}
+
+// limitOf is the number of tokens of priority p that may be queued.
+func (s *scheduler) limitOf(p priority) int {
+	if s.standing[p] > 0 {
+		return s.standing[p]
+	}
+	return s.limit
 }
 
 // excess is how many tokens have to be computed before a job of priority p fits.
 func (s *scheduler) excess(p priority, tokens int) int {
-	excess := s.tokens + tokens - s.limit
+	excess := s.tokens + tokens - s.limitOf(p)
 	if s.charged[1-p] > 0 {
-		own := s.charged[p] + s.charge(tokens) - s.limit/4
+		own := s.charged[p] + s.charge(p, tokens) - s.limitOf(p)
 		excess = min(excess, int(float64(own)/p.share()))
 	}
 	return max(0, excess)
+}
+
+// waits reports whether jobs of priority p are queued.
+func (s *scheduler) waits(p priority) bool {
+	return slices.ContainsFunc(s.jobs, func(j *job) bool { return j.priority == p })
 }
 
 // held is the number of tokens that count against the limit.
@@ -55,7 +76,7 @@ func sum(tokens [priorities]int) (sum int) {
 // enqueue queues j. Sequences that are already pending are coalesced: they are
 // computed once.
 func (s *scheduler) enqueue(j *job) {
-	j.charge = s.charge(j.tokens)
+	j.charge = s.charge(j.priority, j.tokens)
 	s.charged[j.priority] += j.charge
 	if s.pending == nil {
 		s.pending = make(map[key]*sequence, len(j.sequences))
@@ -82,7 +103,7 @@ func (s *scheduler) enqueue(j *job) {
 }
 
 // charge is what a job of that many tokens counts against the limit.
-func (s *scheduler) charge(tokens int) int { return min(tokens, max(s.limit/4, 1)) }
+func (s *scheduler) charge(p priority, tokens int) int { return min(tokens, max(s.limitOf(p)/4, 1)) }
 
 // complete removes q from the pending sequences.
 func (s *scheduler) complete(q *sequence) {
@@ -103,7 +124,7 @@ func (s *scheduler) setMargins(w waiter, margins []float32) bool {
 	j.remaining--
 	j.tokens -= w.tokens
 	s.charged[j.priority] -= j.charge
-	j.charge = s.charge(j.tokens)
+	j.charge = s.charge(j.priority, j.tokens)
 	s.charged[j.priority] += j.charge
 	return j.remaining == 0
 }

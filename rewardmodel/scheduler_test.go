@@ -26,7 +26,7 @@ func computed(s *scheduler, batch []*sequence, margin float32) (complete int) {
 
 // admit queues j if it fits.
 func (s *scheduler) admit(j *job) bool {
-	fits := s.fits(j.priority, s.charge(j.tokens), [priorities]int{})
+	fits := s.fits(j.priority, s.charge(j.priority, j.tokens), [priorities]int{})
 	if fits {
 		s.enqueue(j)
 	}

@@ -130,7 +130,6 @@ type Scorer struct {
 	throughput throughput
 	textCost   textCost
 	waiting    [priorities]waitlist // of refused requests
-	standing   bool                 // a request was refused since anything waits
 	closed     bool
 	stopped    chan struct{}
 }
