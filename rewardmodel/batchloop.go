@@ -184,7 +184,13 @@ func (s *Scorer) observe(batch []*sequence, call batchCall) {
 			}
 		}
 	}
+	s.scheduler.quick = s.throughput.capacity(shortTime)
 }
+
+// shortTime is how long a batch with interactive jobs takes if bulk jobs fill it. A
+// sentence of a live session waits for such a batch at most, and is computed in
+// another: the aim is 50 ms, of which the rest is for all that is not the model.
+const shortTime = 18 * time.Millisecond
 
 // queueLimit is how many tokens may wait: at most MaxQueueTokens, and no more
 // than are computed within MaxQueueTime.

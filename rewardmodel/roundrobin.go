@@ -14,6 +14,10 @@ func (p priority) share() float64 {
 	return 1 - bulk.share()
 }
 
+// shortBatches is the number of batches after the last interactive job that are
+// still short: as long as such jobs keep coming, each waits for a short batch.
+const shortBatches = 4
+
 // Why a batch was closed.
 const (
 	reasonBudget  = "budget"  // the next sequences would exceed the token budget, or the share of their priority
@@ -28,9 +32,10 @@ const (
 // waits for at most one batch of each other job, regardless of their size.
 //
 // Interactive jobs get their slots before bulk jobs and fill the batch before
-// them. To keep such a batch short, bulk jobs only fill it up to a quarter of
-// the budget; but once they have waited for starvationLimit slots, they fill as
-// much before all others, so that they never stop.
+// them. To keep such a batch short, and those after it, for which the next
+// interactive job waits, bulk jobs fill them only up to shortBudget; but once they
+// have waited for starvationLimit slots, they fill as much before all others, so
+// that they never stop.
 //
 // An exclusive job has batches of its own: sequences of other jobs never fill
 // them up, and its sequences never fill up another job's batch.
@@ -48,18 +53,23 @@ func (s *scheduler) nextBatch() (batch []*sequence, reason string) {
 		}
 	}
 	s.exclusive = first.exclusive
+	bulkBudget := s.budget
+	switch {
+	case len(shared[interactive]) > 0:
+		bulkBudget, s.short = s.shortBudget(), shortBatches
+	case s.short > 0:
+		bulkBudget, s.short = s.shortBudget(), s.short-1
+	}
 	var b batchBuilder
 	switch {
 	case first.exclusive != nil:
 		b.fill([]*job{first}, s.budget)
-	case len(shared[interactive]) == 0:
-		b.fill(shared[bulk], s.budget)
 	case first.priority == bulk:
-		b.fill(shared[bulk], s.budget/4)
+		b.fill(shared[bulk], bulkBudget)
 		b.fill(shared[interactive], s.budget)
 	default:
 		b.fill(shared[interactive], s.budget)
-		b.fill(shared[bulk], s.budget/4)
+		b.fill(shared[bulk], bulkBudget)
 	}
 	s.jobs = append(s.jobs[1:], first)
 	s.jobs = slices.DeleteFunc(s.jobs, func(j *job) bool { return j.next() == nil })
@@ -67,6 +77,14 @@ func (s *scheduler) nextBatch() (batch []*sequence, reason string) {
 		return b.batch, reasonBudget
 	}
 	return b.batch, reasonDrained
+}
+
+// shortBudget is the number of tokens of a short batch: those that are computed
+// quickly, in eighths of the budget, which are sizes that the model need not pad.
+// Below a quarter of it, each token would cost more.
+func (s *scheduler) shortBudget() int {
+	step := max(1, s.budget/8)
+	return min(s.budget, max(s.quick/step, 2)*step)
 }
 
 // nextSlot returns the index of the job that gets the next slot.

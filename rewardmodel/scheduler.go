@@ -14,12 +14,14 @@ import "slices"
 type scheduler struct {
 	budget int // tokens of a batch
 	limit  int // tokens that may be queued
+	quick  int // tokens that are computed soon enough for interactive jobs to wait for them; 0: unknown
 
 	standing [priorities]int // tokens of a priority that may be queued instead; 0: as above
 
 	exclusive  func(bool) // Request.Exclusive of the latest batch, or nil
 	jobs       []*job     // with queued sequences; those at the front get the next slot
 	bulkWaited int        // slots in a row that went to interactive jobs while bulk jobs waited
+	short      int        // the next batches that are short although no interactive job waits
 	pending    map[key]*sequence
 	charged    [priorities]int // sums of the jobs' charges
 	tokens     int             // of the pending sequences

@@ -103,6 +103,10 @@ func nextChecked(t *testing.T, s *scheduler) []*sequence {
 	for _, j := range slices.Backward(s.jobs) {
 		front[j.priority] = j.sequences[0]
 	}
+	limits := [priorities]int{interactive: s.budget, bulk: s.budget}
+	if front[interactive] != nil || s.short > 0 {
+		limits[bulk] = s.shortBudget()
+	}
 	batch, reason := s.nextBatch()
 	if want := map[bool]string{true: reasonBudget, false: reasonDrained}[len(s.jobs) > 0]; reason != want {
 		t.Fatalf("%d jobs are queued and the reason is %s", len(s.jobs), reason)
@@ -112,10 +116,6 @@ func nextChecked(t *testing.T, s *scheduler) []*sequence {
 	}
 	if !slices.Contains(front[:], batch[0]) {
 		t.Fatal("a batch begins with a job that does not have the slot")
-	}
-	limits := [priorities]int{interactive: s.budget, bulk: s.budget}
-	if front[interactive] != nil {
-		limits[bulk] /= 4
 	}
 	var filled batchBuilder
 	for _, q := range batch {
