@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // directory opens files only inside a checkpoint directory: os.Root rejects names
@@ -15,6 +16,9 @@ import (
 type directory struct {
 	root *os.Root
 	sub  string // the checkpoint within root, "." for root itself
+
+	summing sync.Mutex
+	sums    map[string]summed // by name
 }
 
 // openDirectory opens dir. In the cache of a Hugging Face hub a checkpoint is
@@ -36,7 +40,7 @@ func openDirectory(dir string) (*directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &directory{root: root, sub: sub}, nil
+	return &directory{root: root, sub: sub, sums: map[string]summed{}}, nil
 }
 
 // open opens a file by its plain name. It never blocks on a pipe or device.

@@ -180,22 +180,64 @@ func (c *Checkpoint) VerifySHA256(ctx context.Context) error {
 	return nil
 }
 
-// sum hashes a file.
+// Content is a checksum of every file that a model is loaded from: config.json,
+// assay.json, the tokenizer and the weights. Directories with the same content
+// have the same one. It reads the files, and VerifySHA256 not again.
+func (c *Checkpoint) Content(ctx context.Context) ([sha256.Size]byte, error) {
+	names := append([]string{"config.json", manifestFile}, tokenizerNames...)
+	for _, s := range c.shards {
+		names = append(names, s.name)
+	}
+	hash := sha256.New()
+	for _, name := range names {
+		if !c.directory.has(name) {
+			continue
+		}
+		sum, err := c.directory.sum(ctx, name)
+		if err != nil {
+			return [sha256.Size]byte{}, fmt.Errorf("checkpoint %s: %s: %w", c.Dir, name, err)
+		}
+		fmt.Fprintf(hash, "%q %s\n", name, sum)
+	}
+	return [sha256.Size]byte(hash.Sum(nil)), nil
+}
+
+// summed is a file as it was hashed.
+type summed struct {
+	size     int64
+	modified time.Time
+	sum      string
+}
+
+// sum hashes a file. It reads it again only if the file has changed, so that
+// concurrent calls read it once.
 func (f *directory) sum(ctx context.Context, name string) (string, error) {
+	f.summing.Lock()
+	defer f.summing.Unlock()
 	file, _, err := f.open(name)
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return "", err
+	}
+	known := f.sums[name]
+	if known.sum != "" && known.size == info.Size() && known.modified.Equal(info.ModTime()) {
+		return known.sum, ctx.Err()
+	}
 	hash := sha256.New()
 	for {
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}
 		if _, err := io.CopyN(hash, file, 4<<20); errors.Is(err, io.EOF) {
-			return hex.EncodeToString(hash.Sum(nil)), nil
+			break
 		} else if err != nil {
 			return "", err
 		}
 	}
+	f.sums[name] = summed{info.Size(), info.ModTime(), hex.EncodeToString(hash.Sum(nil))}
+	return f.sums[name].sum, nil
 }

@@ -97,6 +97,44 @@ func TestVerifySHA256(t *testing.T) {
 	wantError(t, c.VerifySHA256(t.Context()), ErrDamaged, "sha256 does not list "+weightsFile)
 }
 
+// TestContent checks that the checksum of the content is that of every file, and of nothing else.
+func TestContent(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "m")
+	writeCopy(t, dir, "bert-two")
+	content := func() [32]byte {
+		t.Helper()
+		sum, err := mustOpen(t, dir).Content(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	before := content()
+	writeAll(t, []byte("notes"), dir, "README.md")
+	if content() != before {
+		t.Error("a file that no model is loaded from changes it")
+	}
+	for _, name := range []string{"config.json", manifestFile, weightsFile} {
+		file := readFile(t, dir, name)
+		switch {
+		case name == weightsFile:
+			file[len(file)-1] ^= 1
+		default:
+			file = append(file, ' ')
+		}
+		writeAll(t, file, dir, name)
+		after := content()
+		if after == before {
+			t.Errorf("%s does not change it", name)
+		}
+		before = after
+	}
+	writeAll(t, []byte("[PAD]"), dir, "vocab.txt")
+	if content() == before {
+		t.Error("the vocabulary does not change it")
+	}
+}
+
 // FuzzParseManifest reads arbitrary files: an accepted manifest is in its ranges, and is
 // the same when it is written and read again.
 func FuzzParseManifest(f *testing.F) {

@@ -51,9 +51,12 @@ func (u *fuser) replace(f *fused) error {
 	net := *n
 	net.layers = nil
 	f.net, m.net, m.fused = &net, &net, f
-	C.malloc_trim(0) // returns the memory of the original weights to the system
+	returnMemory()
 	return nil
 }
+
+// returnMemory returns the memory of weights that were freed to the system.
+func returnMemory() { C.malloc_trim(0) }
 
 // dense packs rows [from, to) of a linear layer in oneDNN's layout.
 func (u *fuser) dense(d dense, from, to int64) fusedDense {

@@ -73,12 +73,21 @@ int64_t int8_bytes(int64_t in, int64_t out) {
 	return wide * round_up(in, 64) + 3 * wide * 4;
 }
 
-int8_linear int8_pack(void *memory, const int8_t *weight, const float *scale, const float *bias, int64_t in, int64_t out) {
+int8_linear int8_at(const void *memory, int64_t in, int64_t out) {
 	const int64_t deep = round_up(in, 64), wide = round_up(out, 32);
+	const int8_t *weight = memory;
+	const int32_t *correction = (const int32_t *)(weight + wide * deep);
+	const float *scale = (const float *)(correction + wide);
+	return (int8_linear){.in = in, .out = out, .weight = weight, .correction = correction, .scale = scale, .bias = scale + wide};
+}
+
+int8_linear int8_pack(void *memory, const int8_t *weight, const float *scale, const float *bias, int64_t in, int64_t out) {
+	const int8_linear at = int8_at(memory, in, out);
+	const int64_t deep = round_up(in, 64);
 	memset(memory, 0, int8_bytes(in, out));
 	int8_t *packed = memory;
-	int32_t *correction = (int32_t *)(packed + wide * deep);
-	float *scales = (float *)(correction + wide), *biases = scales + wide;
+	int32_t *correction = (int32_t *)at.correction;
+	float *scales = (float *)at.scale, *biases = (float *)at.bias;
 	for (int64_t n = 0; n < out; n++) {
 		int32_t sum = 0;
 		for (int64_t k = 0; k < in; k++) {
@@ -88,5 +97,5 @@ int8_linear int8_pack(void *memory, const int8_t *weight, const float *scale, co
 		correction[n] = -zero_point * sum;
 		scales[n] = scale[n], biases[n] = bias[n];
 	}
-	return (int8_linear){.in = in, .out = out, .weight = packed, .correction = correction, .scale = scales, .bias = biases};
+	return at;
 }

@@ -58,8 +58,10 @@ int int8_best(void);
 int64_t int8_rotation(int64_t columns);
 void int8_rotate(float *rows, int64_t n, int64_t columns);
 
-// int8_bytes is the size of the memory, aligned to 64, in which int8_pack lays a linear layer out; it returns where.
+// int8_bytes is the size of the memory, aligned to 64, of a linear layer. int8_at returns where its parts are in there,
+// and int8_pack writes them.
 int64_t int8_bytes(int64_t in, int64_t out);
+int8_linear int8_at(const void *memory, int64_t in, int64_t out);
 int8_linear int8_pack(void *memory, const int8_t *weight, const float *scale, const float *bias, int64_t in, int64_t out);
 
 // int8_scratch is the scratch memory of a thread, for panels of up to the given rows and sequences of up to the given

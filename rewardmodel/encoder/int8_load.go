@@ -1,13 +1,11 @@
 package encoder
 
-// #include "int8.h"
-import "C"
-
 import (
+	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
-	"unsafe"
 
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -25,10 +23,18 @@ var ErrPrecision = errors.New("encoder: the precision moves the scores of this m
 // maximum change of a single text is ten times as large.
 const DefaultPrecisionLimit = 0.01
 
-// loadInt8 loads a model with int8 layers and validates its scores on the check texts.
+// loadInt8 loads a model with int8 layers. If the runtime has a directory of such models, it takes the model from there,
+// or puts it there; a directory that cannot be read or written only costs time.
 func (r *Runtime) loadInt8(ckpt *checkpoint.Checkpoint) (*Model, error) {
-	if err := r.hasInt8(); err != nil {
-		return nil, fmt.Errorf("encoder: precision int8: %w", err)
+	if err := r.supportsInt8(ckpt.Config); err != nil {
+		return nil, err
+	}
+	file, err := r.int8File(ckpt)
+	if err != nil {
+		return nil, err
+	}
+	if m, err := r.openInt8(ckpt, file); err == nil || errors.Is(err, ErrPrecision) {
+		return m, err
 	}
 	tok, err := tokenizer.Load(ckpt.Dir)
 	if err != nil {
@@ -38,17 +44,90 @@ func (r *Runtime) loadInt8(ckpt *checkpoint.Checkpoint) (*Model, error) {
 	for _, text := range int8CheckTexts {
 		checks = append(checks, rewardmodel.Sequence{IDs: tok.Frame(tok.IDs(text))})
 	}
-	return r.loadInt8With(ckpt, checks)
+	m, l, moved, err := r.buildInt8(ckpt, checks)
+	if err != nil || r.int8Dir == "" {
+		return m, err
+	}
+	file.moved = moved
+	if r.int8Dir.write(file, l.memory) != nil {
+		return m, nil
+	}
+	if shared, err := r.openInt8(ckpt, file); err == nil {
+		return shared, m.Close()
+	}
+	return m, nil
 }
 
-// loadInt8With is loadInt8 with the given tokenized check texts. With context, each is also a reply to the preceding one.
-func (r *Runtime) loadInt8With(ckpt *checkpoint.Checkpoint, checks []rewardmodel.Sequence) (*Model, error) {
-	if cfg := ckpt.Config; cfg.Disentangled.Relative || cfg.ModelType == checkpoint.ModernBert {
-		return nil, fmt.Errorf("encoder: precision int8 does not support %s; use bf16 or fp32", cfg.ModelType)
+// supportsInt8 returns why this machine, or a model of that configuration, does not support int8.
+func (r *Runtime) supportsInt8(cfg checkpoint.Config) error {
+	if err := r.hasInt8(); err != nil {
+		return fmt.Errorf("encoder: precision int8: %w", err)
 	}
-	m, err := r.loadPlain(ckpt, FP32)
+	if cfg.Disentangled.Relative || cfg.ModelType == checkpoint.ModernBert {
+		return fmt.Errorf("encoder: precision int8 does not support %s; use bf16 or fp32", cfg.ModelType)
+	}
+	return nil
+}
+
+// int8File describes the file of a model. Its key depends on all files of the checkpoint, on the built-in texts, and on
+// the version of the arithmetic.
+func (r *Runtime) int8File(ckpt *checkpoint.Checkpoint) (int8File, error) {
+	if r.int8Dir == "" {
+		return int8File{}, nil
+	}
+	content, err := ckpt.Content(context.Background())
+	if err != nil {
+		return int8File{}, err
+	}
+	l := layoutOf(&Model{runtime: r}, ckpt)
+	l.build()
+	return int8File{key: sha256.Sum256(fmt.Appendf(nil, "%d %x %q", numericsVersion, content, int8CheckTexts)), size: l.used}, nil
+}
+
+// layoutOf is the layout of a checkpoint, with neither memory nor weights.
+func layoutOf(m *Model, ckpt *checkpoint.Checkpoint) *int8Layout {
+	return &int8Layout{fuser: &fuser{model: m}, cfg: ckpt.Config, aspects: len(ckpt.Manifest.AspectList())}
+}
+
+// openInt8 loads a model from its file.
+func (r *Runtime) openInt8(ckpt *checkpoint.Checkpoint, file int8File) (*Model, error) {
+	mapped, content, err := r.int8Dir.open(&file)
 	if err != nil {
 		return nil, err
+	}
+	m := &Model{runtime: r, precision: Int8, mapped: mapped}
+	m.net = &network{cfg: ckpt.Config, device: r.device, kind: gotch.Float, stream: gotch.Float, scale: scoreScale(ckpt.Config), contexts: ckpt.Manifest.Context}
+	for _, a := range ckpt.Manifest.AspectList() {
+		m.net.aspects = append(m.net.aspects, a.Name)
+	}
+	err = file.moved.check(Int8, r.limit)
+	if err == nil {
+		l := layoutOf(m, ckpt)
+		l.memory = content
+		m.useInt8(l.build())
+		err = l.err
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// loadInt8With is loadInt8 without a file, with the given tokenized check texts.
+func (r *Runtime) loadInt8With(ckpt *checkpoint.Checkpoint, checks []rewardmodel.Sequence) (*Model, error) {
+	if err := r.supportsInt8(ckpt.Config); err != nil {
+		return nil, err
+	}
+	m, _, _, err := r.buildInt8(ckpt, checks)
+	return m, err
+}
+
+// buildInt8 quantizes a model, in memory of its own, and validates its scores on the check texts. With context, each text
+// is also a reply to the preceding one.
+func (r *Runtime) buildInt8(ckpt *checkpoint.Checkpoint, checks []rewardmodel.Sequence) (*Model, *int8Layout, movement, error) {
+	m, err := r.loadPlain(ckpt, FP32)
+	if err != nil {
+		return nil, nil, movement{}, err
 	}
 	for i := range checks {
 		checks[i].IDs = checks[i].IDs[:min(len(checks[i].IDs), m.MaxLength())]
@@ -59,135 +138,71 @@ func (r *Runtime) loadInt8With(ckpt *checkpoint.Checkpoint, checks []rewardmodel
 			checks = append(checks, rewardmodel.Sequence{IDs: checks[i+1].IDs, Context: context[:min(len(context), limit)]})
 		}
 	}
-	if err := m.toInt8(checks); err != nil {
-		return nil, errors.Join(err, m.Close())
+	l := layoutOf(m, ckpt)
+	moved, err := m.toInt8(l, checks)
+	if err == nil {
+		err = moved.check(Int8, r.limit)
 	}
-	return m, nil
+	if err != nil {
+		return nil, nil, movement{}, errors.Join(err, m.Close())
+	}
+	return m, l, moved, nil
 }
 
-// toInt8 replaces the float32 layers of m.
-func (m *Model) toInt8(checks []rewardmodel.Sequence) error {
+// toInt8 replaces the float32 network of m. Everything between the matrix multiplications stays float32.
+func (m *Model) toInt8(l *int8Layout, checks []rewardmodel.Sequence) (movement, error) {
 	exact, err := m.Margins(checks)
 	if err != nil {
-		return err
+		return movement{}, err
 	}
-	if err := m.fuseInt8(); err != nil {
-		return err
+	var weights []*ts.Tensor
+	for _, p := range m.params {
+		weights = append(weights, p.tensor)
 	}
-	m.precision = Int8
+	l.build()
+	l.memory, l.from = l.allocate(l.used), m.net
+	f := l.build()
+	l.free(weights...)
+	if l.err != nil {
+		return movement{}, l.err
+	}
+	m.useInt8(f)
 	got, err := m.Margins(checks)
-	if err != nil {
-		return err
+	return moved(len(checks), exact, got), err
+}
+
+// useInt8 replaces the network of m by f.
+func (m *Model) useInt8(f *fused) {
+	if f == nil {
+		return
 	}
-	return checkPrecision(m.precision, m.runtime.limit, len(checks), exact, got)
+	net := m.net
+	m.net = &network{cfg: net.cfg, device: net.device, kind: net.kind, stream: net.stream, scale: net.scale, contexts: net.contexts, aspects: net.aspects}
+	f.net, f.kind, f.threads = m.net, m.net.kind, m.runtime.threads
+	m.fused, m.precision = f, Int8
+	returnMemory()
 }
 
-// fuseInt8 quantizes the linear layers of m, and frees the float32 ones. Everything between the matrix multiplications
-// stays float32.
-func (m *Model) fuseInt8() error {
-	n, hidden := m.net, int64(m.net.cfg.HiddenSize)
-	u := &fuser{model: m}
-	e := &int8Engine{level: C.int8_best(), model: C.int8_batch{
-		hidden: C.int64_t(hidden), heads: C.int64_t(n.cfg.Heads), intermediate: C.int64_t(n.cfg.Intermediate), layer_count: C.int64_t(len(n.layers)),
-		function: function(n.cfg.HiddenAct), scale: C.float(n.scale[0]), epsilon: C.float(n.cfg.LayerNormEps),
-		word: u.floats(n.word), position: u.floats(n.position), token_type: u.floats(n.tokenType), embed_norm: u.int8Norm(n.embedNorm),
-	}}
-	layers := make([]C.int8_layer, len(n.layers))
-	for i, l := range n.layers {
-		to := &layers[i]
-		if i == len(n.layers)-1 {
-			to.query, to.key_value = u.int8Linear(l.qkv, 0, hidden), u.int8Linear(l.qkv, hidden, 3*hidden)
-		} else {
-			to.query = u.int8Linear(l.qkv, 0, 3*hidden)
-		}
-		to.attended = u.int8Linear(l.attended, 0, hidden)
-		to.intermediate = u.int8Linear(l.intermediate, 0, int64(n.cfg.Intermediate))
-		to.output = u.int8Linear(l.output, 0, hidden)
-		to.attention_norm, to.output_norm = u.int8Norm(l.attentionNorm), u.int8Norm(l.outputNorm)
-		u.free(l.qkv.weight, l.qkv.bias, l.attended.weight, l.attended.bias, l.intermediate.weight, l.intermediate.bias, l.output.weight, l.output.bias)
-	}
-	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&layers[0])), len(layers)*C.sizeof_int8_layer)
-	e.model.layers = (*C.int8_layer)(u.memory(int64(len(bytes)), func(memory unsafe.Pointer) { copy(unsafe.Slice((*byte)(memory), len(bytes)), bytes) }))
-	return u.replace(&fused{net: n, kind: n.kind, threads: m.runtime.threads, int8: e})
+// movement is by how much int8 moves the violations of check texts.
+type movement struct {
+	mean, largest float64
+	texts         int
 }
 
-// memory allocates memory that the model owns, aligned to 64 bytes, and has fill write to it.
-func (u *fuser) memory(bytes int64, fill func(memory unsafe.Pointer)) (memory unsafe.Pointer) {
-	u.make(func(scope *tensorScope) []*ts.Tensor {
-		t, mem := scope.empty(gotch.Int8, bytes)
-		if scope.err != nil {
-			return nil
-		}
-		memory = unsafe.Pointer(&mem[0])
-		fill(memory)
-		return []*ts.Tensor{t}
-	})
-	return memory
-}
-
-// floats returns the values of a tensor of the model, which is float32; nil has none.
-func (u *fuser) floats(t *ts.Tensor) (values *C.float) {
-	u.make(func(scope *tensorScope) []*ts.Tensor {
-		values = (*C.float)(pointer(scope, t))
-		return nil
-	})
-	return values
-}
-
-// int8Norm rounds the columns of n up to vectors of 16.
-func (u *fuser) int8Norm(n norm) C.int8_norm {
-	n = u.norm(n)
-	w := C.int8_norm{weight: u.floats(n.weight), bias: u.floats(n.bias)}
-	columns := u.model.net.cfg.HiddenSize
-	if columns%16 == 0 || u.err != nil {
-		return w
-	}
-	wide := (columns + 15) / 16 * 16
-	padded := u.memory(int64(2*wide*4), func(memory unsafe.Pointer) {
-		to := unsafe.Slice((*C.float)(memory), 2*wide)
-		clear(to)
-		copy(to, unsafe.Slice(w.weight, columns))
-		copy(to[wide:], unsafe.Slice(w.bias, columns))
-	})
-	return C.int8_norm{weight: (*C.float)(padded), bias: (*C.float)(unsafe.Add(padded, wide*4))}
-}
-
-// int8Linear quantizes rows [from, to) of a linear layer to int8, off the libtorch thread.
-func (u *fuser) int8Linear(d dense, from, to int64) (packed C.int8_linear) {
-	var weight, bias []float32
-	out, in := to-from, int64(0)
-	u.make(func(scope *tensorScope) []*ts.Tensor {
-		size, err := d.weight.Size()
-		if err != nil {
-			scope.fail("size", err)
-			return nil
-		}
-		in = size[1]
-		weight = scope.values(scope.rows(d.weight, from, out), int(out*in), gotch.CPU)
-		bias = scope.values(scope.rows(d.bias, from, out), int(out), gotch.CPU)
-		return nil
-	})
-	if u.err != nil {
-		return packed
-	}
-	rounded, scales := quantize(weight, int(in))
-	u.memory(int64(C.int8_bytes(C.int64_t(in), C.int64_t(out))), func(memory unsafe.Pointer) {
-		packed = C.int8_pack(memory, (*C.int8_t)(unsafe.Pointer(&rounded[0])), (*C.float)(unsafe.Pointer(&scales[0])), (*C.float)(unsafe.Pointer(&bias[0])), C.int64_t(in), C.int64_t(out))
-	})
-	return packed
-}
-
-// checkPrecision compares the margins of the given number of check texts, of every aspect, with those in fp32.
-func checkPrecision(p Precision, limit float64, texts int, exact, got []float32) error {
-	var sum, largest float64
+// moved compares the margins of check texts, of every aspect, with those in fp32.
+func moved(texts int, exact, got []float32) movement {
+	m := movement{texts: texts}
 	for i := range exact {
-		moved := math.Abs(logistic.Sigmoid(float64(exact[i])) - logistic.Sigmoid(float64(got[i])))
-		sum, largest = sum+moved, max(largest, moved)
+		d := math.Abs(logistic.Sigmoid(float64(exact[i])) - logistic.Sigmoid(float64(got[i])))
+		m.mean, m.largest = m.mean+d/float64(len(exact)), max(m.largest, d)
 	}
-	mean := sum / float64(max(len(exact), 1))
-	if !(mean <= limit && largest <= 10*limit) {
-		return fmt.Errorf("%w: precision %s moves the violation of %d built-in texts by %.3f on average (limit %g) and by %.3f at most (limit %g); use bf16 or fp32",
-			ErrPrecision, p, texts, mean, limit, largest, 10*limit)
+	return m
+}
+
+func (m movement) check(p Precision, limit float64) error {
+	if m.mean <= limit && m.largest <= 10*limit {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%w: precision %s moves the violation of %d built-in texts by %.3f on average (limit %g) and by %.3f at most (limit %g); use bf16 or fp32",
+		ErrPrecision, p, m.texts, m.mean, limit, m.largest, 10*limit)
 }

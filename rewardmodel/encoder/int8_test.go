@@ -147,7 +147,7 @@ func TestInt8Refused(t *testing.T) {
 
 func TestCheckPrecision(t *testing.T) {
 	exact := []float32{0, 1, -2, 3}
-	if err := checkPrecision(Int8, DefaultPrecisionLimit, len(exact), exact, []float32{0.01, 1.01, -2, 3}); err != nil {
+	if err := moved(len(exact), exact, []float32{0.01, 1.01, -2, 3}).check(Int8, DefaultPrecisionLimit); err != nil {
 		t.Error(err)
 	}
 	for name, got := range map[string][]float32{
@@ -155,7 +155,7 @@ func TestCheckPrecision(t *testing.T) {
 		"one far":      {0, 1, -2, -3},
 		"not a number": {0, 1, -2, float32(math.NaN())},
 	} {
-		err := checkPrecision(Int8, DefaultPrecisionLimit, len(exact), exact, got)
+		err := moved(len(exact), exact, got).check(Int8, DefaultPrecisionLimit)
 		if !errors.Is(err, ErrPrecision) || !strings.Contains(err.Error(), "precision int8") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -224,7 +224,7 @@ func TestQuantize(t *testing.T) {
 // batch: the largest rows of the embedding, one token repeated, the longest sequence.
 func TestInt8DoesNotDependOnTheBatch(t *testing.T) {
 	m, tok := shippedInt8(t, newRuntime(t))
-	mates := sequences(m.hostile(t))
+	mates := sequences(m.hostile())
 	for _, id := range []int32{4, 100, 30000} {
 		mate := make([]int32, 128)
 		for k := range mate {
@@ -258,17 +258,9 @@ func TestInt8DoesNotDependOnTheBatch(t *testing.T) {
 
 // TestInt8KeepsNonFinite checks that a value that is not finite is not lost in the integers.
 func TestInt8KeepsNonFinite(t *testing.T) {
-	r := newRuntime(t)
 	for _, value := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))} {
 		m := loadInt8(t, wideRuntime(t), randomCheckpoint(t, rand.New(rand.NewPCG(5, 6)), 64, 2, 128, checkpoint.GELU, "a"), sequences([]int32{1, 2, 3}))
-		err := r.do(func() error {
-			words, err := m.net.word.DataPtr()
-			*(*float32)(unsafe.Add(words, 4*(5*64+7))) = value
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m.words()[5*64+7] = value
 		if _, err := m.Margins(sequences([]int32{1, 4, 3})); err != nil {
 			t.Errorf("without the token: %v", err)
 		}
@@ -320,20 +312,14 @@ func TestInt8LevelsAgree(t *testing.T) {
 	}
 }
 
+// words are the embeddings of an int8 model.
+func (m *Model) words() []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(m.fused.int8.model.word)), m.net.cfg.Vocab*m.net.cfg.HiddenSize)
+}
+
 // hostile returns a sequence of the tokens with the largest embeddings.
-func (m *Model) hostile(t *testing.T) []int32 {
-	t.Helper()
-	vocab, hidden := m.net.cfg.Vocab, m.net.cfg.HiddenSize
-	var words []float32
-	err := m.runtime.do(func() error {
-		var scope tensorScope
-		defer scope.drop()
-		words = scope.values(m.net.word, vocab*hidden, m.net.device)
-		return scope.err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+func (m *Model) hostile() []int32 {
+	vocab, hidden, words := m.net.cfg.Vocab, m.net.cfg.HiddenSize, m.words()
 	seq := make([]int32, hidden/2) // the tokens with the largest value in every other channel
 	for k := range seq {
 		for id := range vocab {

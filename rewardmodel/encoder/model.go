@@ -9,6 +9,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 	"golang.org/x/sys/cpu"
+	"golang.org/x/sys/unix"
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
@@ -58,6 +59,7 @@ type Model struct {
 	net       *network
 	fused     *fused // replaces the layers of net; nil if they are not fused
 	params    []param
+	mapped    []byte // a file that the weights are in, or nil
 }
 
 // Load reads a checkpoint's weights. Other models of the same Runtime continue to score meanwhile. A base model without
@@ -222,5 +224,12 @@ func (p *packed) unpack(values []float32, rows [][]float32) error {
 
 // Close frees the weights.
 func (m *Model) Close() error {
-	return m.runtime.do(func() error { return dropParams(m.params) })
+	return m.runtime.do(func() error {
+		err := dropParams(m.params)
+		if m.mapped != nil {
+			err = errors.Join(err, unix.Munmap(m.mapped))
+			m.mapped = nil
+		}
+		return err
+	})
 }

@@ -52,6 +52,7 @@ type Runtime struct {
 	device  gotch.Device
 	threads int     // per operation on the CPU
 	limit   float64 // mean change that int8 may make; see RuntimeOptions.PrecisionLimit
+	int8Dir int8Dir // RuntimeOptions.PackedDir
 	watch   CallWatcher
 	work    chan func()
 	stop    chan struct{}
@@ -77,6 +78,9 @@ type RuntimeOptions struct {
 	// PrecisionLimit is the maximum mean change of the violation of the built-in texts with Int8, above which Load fails;
 	// the maximum change of a single text is ten times as large. 0 uses DefaultPrecisionLimit.
 	PrecisionLimit float64
+	// PackedDir is a directory for int8 models as they are computed with, so that they load at once and processes share
+	// their memory. It is created; its files may be removed at any time. "" keeps none.
+	PackedDir string
 	// Device is "auto" (or empty), "cpu", or "cuda:N". Auto uses the first CUDA device when libtorch finds one.
 	Device string
 }
@@ -89,7 +93,7 @@ func NewRuntime(opts RuntimeOptions) (*Runtime, error) {
 	if !(opts.PrecisionLimit >= 0) {
 		return nil, fmt.Errorf("encoder: precision limit is %v; use a positive number, such as %v", opts.PrecisionLimit, DefaultPrecisionLimit)
 	}
-	r := &Runtime{work: make(chan func()), stop: make(chan struct{}), done: make(chan struct{})}
+	r := &Runtime{int8Dir: int8Dir(opts.PackedDir), work: make(chan func()), stop: make(chan struct{}), done: make(chan struct{})}
 	if r.limit = opts.PrecisionLimit; r.limit == 0 {
 		r.limit = DefaultPrecisionLimit
 	}

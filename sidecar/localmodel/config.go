@@ -15,6 +15,7 @@ type Compute struct {
 	// PrecisionLimit is the maximum mean absolute difference between the int8 and fp32 violations of the built-in texts;
 	// a model above it is refused. 0: encoder.DefaultPrecisionLimit.
 	PrecisionLimit float64
+	PackedDir      string // of int8 models as they are computed with; "" keeps none
 	Device         string // auto (or empty), cpu or cuda:N
 	Threads        int    // of the CPU; 0: all CPUs available to the process
 }
@@ -27,5 +28,5 @@ const (
 
 // Runtime starts libtorch. The caller closes it.
 func (c Compute) Runtime() (*encoder.Runtime, error) {
-	return encoder.NewRuntime(encoder.RuntimeOptions{Threads: c.Threads, Device: c.Device, PrecisionLimit: c.PrecisionLimit})
+	return encoder.NewRuntime(encoder.RuntimeOptions{Threads: c.Threads, Device: c.Device, PrecisionLimit: c.PrecisionLimit, PackedDir: c.PackedDir})
 }

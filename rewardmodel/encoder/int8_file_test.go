@@ -1,0 +1,243 @@
+package encoder
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sugarme/gotch/ts"
+	"golang.org/x/sys/unix"
+
+	"assay/rewardmodel"
+)
+
+func testFile(size int) (int8File, []byte) {
+	rng := rand.New(rand.NewPCG(1, uint64(size)))
+	f, content := int8File{key: [32]byte{1, 2, 3}, size: size, moved: movement{mean: 0.001, largest: 0.01, texts: 36}}, make([]byte, size)
+	for i := range content {
+		content[i] = byte(rng.Uint32())
+	}
+	return f, content
+}
+
+// TestInt8File writes a file, and damages it in every way: what is not the whole file of that key is not used.
+func TestInt8File(t *testing.T) {
+	dir := int8Dir(filepath.Join(t.TempDir(), "a", "b"))
+	f, content := testFile(1000)
+	if err := dir.write(f, content); err != nil {
+		t.Fatal(err)
+	}
+	open := func(key [32]byte, size int) (int8File, error) {
+		f := int8File{key: key, size: size}
+		mapped, got, err := dir.open(&f)
+		if err == nil {
+			if !bytes.Equal(got, content) {
+				t.Error("another content")
+			}
+			err = unix.Munmap(mapped)
+		}
+		return f, err
+	}
+	if got, err := open(f.key, f.size); err != nil || got != f {
+		t.Fatalf("%+v, %v; want %+v", got, err, f)
+	}
+	if _, err := open(f.key, f.size-64); !errors.Is(err, errInt8File) {
+		t.Errorf("another size: %v", err)
+	}
+	if _, err := open([32]byte{9}, f.size); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("another key: %v", err)
+	}
+	path := dir.path(f.key)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := func(name string, data []byte) {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := open(f.key, f.size); !errors.Is(err, errInt8File) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for i := range whole {
+		changed := slices.Clone(whole)
+		changed[i] ^= 1 << (i % 8)
+		damaged("a bit", changed)
+	}
+	for _, n := range []int{0, 1, int8Header - 1, int8Header, len(whole) - 1} {
+		damaged("cut off", whole[:n])
+	}
+	damaged("longer", append(slices.Clone(whole), 0))
+	damaged("empty", make([]byte, len(whole)))
+	if err := errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(f.key, f.size); !errors.Is(err, errInt8File) {
+		t.Errorf("a pipe: %v", err)
+	}
+}
+
+func FuzzInt8File(f *testing.F) {
+	file, content := testFile(200)
+	f.Add(append(file.header(content), content...))
+	f.Add(make([]byte, int8Header+200))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got := int8File{key: file.key, size: file.size}
+		content, err := got.read(data)
+		if err != nil {
+			if !errors.Is(err, errInt8File) {
+				t.Error(err)
+			}
+			return
+		}
+		if !bytes.Equal(append(got.header(content), content...), data) {
+			t.Error("a file with two meanings")
+		}
+	})
+}
+
+// TestInt8FileWriters has several processes start at once: each finds no file, or the whole one.
+func TestInt8FileWriters(t *testing.T) {
+	dir := int8Dir(t.TempDir())
+	want, content := testFile(1 << 20)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if err := dir.write(want, content); err != nil {
+				t.Error(err)
+			}
+		})
+		all.Go(func() {
+			for range 50 {
+				f := int8File{key: want.key, size: want.size}
+				mapped, got, err := dir.open(&f)
+				switch {
+				case errors.Is(err, fs.ErrNotExist):
+				case err != nil:
+					t.Error(err)
+				default:
+					if !bytes.Equal(got, content) {
+						t.Error("another content")
+					}
+					if err := unix.Munmap(mapped); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestInt8FilesAreFew keeps only the files that were used last.
+func TestInt8FilesAreFew(t *testing.T) {
+	dir := int8Dir(t.TempDir())
+	f, content := testFile(100)
+	for i := range int8Kept + 2 {
+		f.key = [32]byte{byte(i)}
+		if err := dir.write(f, content); err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(time.Duration(i-100) * time.Hour)
+		if err := os.Chtimes(dir.path(f.key), old, old); err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 { // the first is used again
+			first := int8File{size: f.size}
+			mapped, _, err := dir.open(&first)
+			if err := errors.Join(err, unix.Munmap(mapped)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	entries, err := os.ReadDir(string(dir))
+	if err != nil || len(entries) != int8Kept {
+		t.Fatalf("%d files, want %d: %v", len(entries), int8Kept, err)
+	}
+	if _, err := os.Stat(dir.path([32]byte{})); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestInt8FromFile loads the shipped model without a file, while it writes one, from it, and from damaged ones: the scores
+// have the same bits.
+func TestInt8FromFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("loads the shipped model several times")
+	}
+	m, tok := shippedInt8(t, newRuntime(t))
+	var batch []rewardmodel.Sequence
+	for _, text := range int8CheckTexts {
+		batch = append(batch, rewardmodel.Sequence{IDs: tok.Frame(tok.IDs(text))})
+	}
+	want, err := m.Margins(batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	numerics, err := m.Numerics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	notDir := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(notDir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	load := func(name, dir string, limit float64, mapped bool) {
+		t.Helper()
+		r, err := NewRuntime(RuntimeOptions{Threads: 2, Device: "cpu", PackedDir: dir, PrecisionLimit: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		before := ts.LiveTensors.Load()
+		m, err := r.Load(openCheckpoint(t, shippedModel), Int8)
+		if limit != 0 {
+			if !errors.Is(err, ErrPrecision) {
+				t.Errorf("%s: %v", name, err)
+			}
+		} else if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if m != nil {
+			got, err := m.Margins(batch)
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s: other scores, or %v", name, err)
+			}
+			if id, err := m.Numerics(); err != nil || id != numerics {
+				t.Errorf("%s: numerics %s, %v; want %s", name, id, err, numerics)
+			}
+			if (m.mapped != nil) != mapped {
+				t.Errorf("%s: mapped is %v", name, !mapped)
+			}
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if now := ts.LiveTensors.Load(); now > before {
+			t.Errorf("%s: %d tensors live after Close, %d at the start", name, now, before)
+		}
+	}
+	load("no directory", filepath.Join(notDir, "weights"), 0, false)
+	load("a directory that cannot be written", "/proc/assay", 0, false)
+	load("first", dir, 0, true)
+	load("second", dir, 0, true)
+	load("a stricter limit", dir, 1e-9, false)
+	files, err := filepath.Glob(filepath.Join(dir, "*"+int8Suffix))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files %q, %v", files, err)
+	}
+	if err := os.Truncate(files[0], 5000); err != nil {
+		t.Fatal(err)
+	}
+	load("cut off", dir, 0, true)
+	load("repaired", dir, 0, true)
+}
