@@ -24,6 +24,7 @@ type latencyCmd struct {
 	Pause       time.Duration `default:"20ms" help:"Pause before each of them and each forward pass, so that they do not overlap (${default})."`
 	Tokens      int           `default:"16" help:"Tokens of every sentence, special tokens included (${default})."`
 	Sentences   int           `default:"8" help:"Sentences of every response under load (${default})."`
+	Mixed       bool          `help:"Load with responses of different sizes instead, half of them one sentence and half whole texts of --work, and print the latency by size."`
 	Concurrency int           `default:"64" help:"Requests in flight while the capacity is measured (${default})."`
 	Load        float64       `default:"0.8" help:"Share of the capacity at which requests arrive (${default})."`
 	Seconds     float64       `default:"30" help:"Length of the load of a round; measuring the capacity takes another third of it (${default})."`
@@ -50,7 +51,8 @@ of /readyz (files come from the page cache except at the first start), then a ro
   p50 ...   latency of these from when a request is due
   late      99th percentile of how much later it left: processor time that the load generator lacked
 
-All responses are of equal cost: each sentence has --tokens tokens. The last row is the median of the rounds. The load
+All responses are of equal cost: each sentence has --tokens tokens. With --mixed they are as different as the texts, and
+a second table has their latency by the number of sentences, over all rounds. The last row is the median of the rounds. The load
 generator runs on the same processors as the service and counts against it.`
 }
 
@@ -139,7 +141,15 @@ func (c *latencyCmd) Run(a *cli.App) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, service.Close()) }()
-	rounds, err := c.measure(ctx, a, service, bare, work)
+	source, bySize := func(n int) ([]bench.Response, error) { return work.Take(ctx, n, c.Sentences) }, sizes(nil)
+	if c.Mixed {
+		mixed, err := newMixedWork(ctx, texts, c.Seed, bare.Tokenizer, bare.Checkpoint.MaxLength())
+		if err != nil {
+			return err
+		}
+		source, bySize = mixed.take, newSizes()
+	}
+	rounds, err := c.measure(ctx, a, service, bare, work, source, bySize)
 	if err != nil {
 		return err
 	}
@@ -151,7 +161,10 @@ func (c *latencyCmd) Run(a *cli.App) (err error) {
 	if len(rounds) > 1 {
 		fmt.Fprint(table, latencyRow("median", medianRow(rounds)))
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return bySize.write(a.Stdout)
 }
 
 // startAll starts the service --starts times and leaves the last one running.
@@ -177,14 +190,14 @@ func (c *latencyCmd) startAll(ctx context.Context, a *cli.App) (service *bench.S
 	return service, nil
 }
 
-func (c *latencyCmd) measure(ctx context.Context, a *cli.App, service *bench.Service, bare *bareModel, work *bench.Uniform) ([]latencyRound, error) {
+func (c *latencyCmd) measure(ctx context.Context, a *cli.App, service *bench.Service, bare *bareModel, work *bench.Uniform, source responseSource, bySize sizes) ([]latencyRound, error) {
 	rounds := make([]latencyRound, c.Rounds)
 	for i := range rounds {
 		r := &rounds[i]
 		if err := c.idle(ctx, r, service, bare, work); err != nil {
 			return nil, err
 		}
-		if err := c.loaded(ctx, r, service, work, rand.New(rand.NewPCG(c.Seed, uint64(i)))); err != nil {
+		if err := c.loaded(ctx, r, service, source, bySize, rand.New(rand.NewPCG(c.Seed, uint64(i)))); err != nil {
 			return nil, err
 		}
 		a.Log.Info().Int("round", i+1).Float64("idle_ms", r.idle).Float64("forward_ms", r.forward).
@@ -194,25 +207,26 @@ func (c *latencyCmd) measure(ctx context.Context, a *cli.App, service *bench.Ser
 }
 
 // loaded measures the capacity, and then the latency at a share of it.
-func (c *latencyCmd) loaded(ctx context.Context, r *latencyRound, service *bench.Service, work *bench.Uniform, random *rand.Rand) error {
-	run := func(n int, s load.Schedule) (load.Result, error) {
-		responses, err := work.Take(ctx, n, c.Sentences)
+func (c *latencyCmd) loaded(ctx context.Context, r *latencyRound, service *bench.Service, source responseSource, bySize sizes, random *rand.Rand) error {
+	run := func(n int, s load.Schedule) (load.Result, []bench.Response, error) {
+		responses, err := source(n)
 		if err != nil {
-			return load.Result{}, cli.Usage(fmt.Errorf("--sentences %d: %w", c.Sentences, err))
+			return load.Result{}, nil, cli.Usage(fmt.Errorf("--sentences %d: %w", c.Sentences, err))
 		}
 		bodies, err := requests(itemsOf(textsOf(responses)), 1)
 		if err != nil {
-			return load.Result{}, err
+			return load.Result{}, nil, err
 		}
-		return score(ctx, service.URL, bodies, s)
+		l, err := score(ctx, service.URL, bodies, s)
+		return l, responses, err
 	}
 	closed := load.Schedule{Concurrency: c.Concurrency}
-	warm, err := run(startRequests*c.Concurrency, closed)
+	warm, _, err := run(startRequests*c.Concurrency, closed)
 	if err != nil {
 		return err
 	}
 	n := max(startRequests*c.Concurrency, int(warm.Rate()*c.Seconds/3))
-	full, err := run(n, closed)
+	full, _, err := run(n, closed)
 	if err != nil {
 		return err
 	}
@@ -223,10 +237,11 @@ func (c *latencyCmd) loaded(ctx context.Context, r *latencyRound, service *bench
 	if c.Arrivals == "regular" {
 		due = load.Regular(n, r.rate)
 	}
-	l, err := run(n, load.Schedule{Concurrency: rateConcurrency, Due: due})
+	l, responses, err := run(n, load.Schedule{Concurrency: rateConcurrency, Due: due})
 	if err != nil {
 		return err
 	}
+	bySize.add(responses, l)
 	r.requests, r.failed = float64(n), float64(warm.Failed+full.Failed+l.Failed)
 	for p, to := range map[int]*float64{50: &r.p50, 90: &r.p90, 99: &r.p99} {
 		*to = stats.Milliseconds(l.Percentile(p))

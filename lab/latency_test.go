@@ -56,6 +56,32 @@ func TestBenchLatency(t *testing.T) {
 	}
 }
 
+func TestBenchLatencyMixed(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("it needs /proc")
+	}
+	stdout, stderr, code := lab(t, "", "latency", "--work", filmTexts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
+		"--starts", "1", "--rounds", "2", "--idle", "5", "--pause", "0s", "--tokens", "11", "--mixed", "--concurrency", "4", "--seconds", "0.2")
+	require.Equal(t, cli.ExitDone, code, stderr)
+	require.Regexp(t, `(?m)^ *sentences +requests +p50 ms +p90 ms +p99 ms +longest ms\n +1 +\d.*\n +2 to 8 +\d.*\n$`, stdout)
+}
+
+func TestSizes(t *testing.T) {
+	s := newSizes()
+	responses := make([]bench.Response, 5)
+	for i, n := range []int{1, 21, 20, 60, 2} {
+		responses[i].Utterances = make([]string, n)
+	}
+	ms := time.Millisecond
+	s.add(responses, load.Result{ByRequest: map[int]time.Duration{0: ms, 1: 2 * ms, 3: 4 * ms, 4: 5 * ms}})
+	var out strings.Builder
+	require.NoError(t, s.write(&out))
+	require.Equal(t, []string{
+		"sentences requests p50 ms p90 ms p99 ms longest ms", "1 1 1.0 1.0 1.0 1.0", "2 to 8 1 5.0 5.0 5.0 5.0", "21 and more 2 2.0 4.0 4.0 4.0",
+	}, strings.Split(strings.Join(strings.Fields(strings.ReplaceAll(strings.TrimSpace(out.String()), "\n", " | ")), " "), " | "))
+	require.NoError(t, sizes(nil).write(&out))
+}
+
 func TestBenchLatencyRejectsInvalidFlags(t *testing.T) {
 	for says, args := range map[string][]string{
 		"positive":     {"--load", "0"},

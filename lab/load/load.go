@@ -33,11 +33,12 @@ func First(n int) func(int, time.Duration) bool {
 
 // Result is what a run measured.
 type Result struct {
-	Elapsed   time.Duration   // from the start to the last reply
-	Latencies []time.Duration // of the requests that succeeded, sorted
-	Delays    []time.Duration // of an open loop: from the due time of each request until it was sent, sorted
-	Failed    int             // requests
-	LastError error           // of those
+	Elapsed   time.Duration         // from the start to the last reply
+	Latencies []time.Duration       // of the requests that succeeded, sorted
+	ByRequest map[int]time.Duration // the same, by the number of the request
+	Delays    []time.Duration       // of an open loop: from the due time of each request until it was sent, sorted
+	Failed    int                   // requests
+	LastError error                 // of those
 }
 
 // Percentile returns a percentile of the latencies; p is in [0,100].
@@ -58,7 +59,7 @@ func (r Result) Err() error {
 // unless it is nil, may reject the reply and does not count as latency. Both are called from several goroutines. A
 // request that fails is counted, unless ctx is done. The only error of Run is that of ctx.
 func Run(ctx context.Context, s Schedule, send func(ctx context.Context, i int) ([]byte, error), check func(i int, reply []byte) error) (Result, error) {
-	g := &generator{Schedule: s, send: send, check: check, began: time.Now()}
+	g := &generator{Schedule: s, send: send, check: check, began: time.Now(), result: Result{ByRequest: map[int]time.Duration{}}}
 	var senders sync.WaitGroup
 	for range s.Concurrency {
 		senders.Go(func() { g.loop(ctx) })
@@ -100,7 +101,7 @@ func (g *generator) loop(ctx context.Context) {
 		if err != nil && ctx.Err() != nil {
 			return // the run ended, not the request
 		}
-		g.add(latency, left.Sub(sent), err)
+		g.add(i, latency, left.Sub(sent), err)
 		if g.Pause > 0 && WaitUntil(ctx, time.Now().Add(g.Pause)) != nil {
 			return
 		}
@@ -118,7 +119,7 @@ func (g *generator) take(ctx context.Context) (i int, ok bool) {
 	return g.next - 1, true
 }
 
-func (g *generator) add(latency, delay time.Duration, err error) {
+func (g *generator) add(i int, latency, delay time.Duration, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.Due != nil {
@@ -129,6 +130,7 @@ func (g *generator) add(latency, delay time.Duration, err error) {
 		return
 	}
 	g.result.Latencies = append(g.result.Latencies, latency)
+	g.result.ByRequest[i] = latency
 }
 
 // WaitUntil waits until t, or until ctx is done, whose error it then returns.
