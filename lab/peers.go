@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,9 +63,9 @@ func (*peersCmd) Help() string {
     assay-lab bench peers --only assay,transformers-bf16 --responses 32 --concurrency 8 --bulk 16 --repetitions 1
     assay-lab bench peers --grow --only assay-bf16 --models models/default
 
-Starts transformers behind FastAPI as OpenRLHF's reward server runs it, ONNX Runtime behind the same server, infinity,
-and assay one after another on the same processors, sends each the same work, and prints a table as Markdown for each
-model and case. Every measurement is written to results.jsonl immediately: stop it at any time, and the next call
+Starts transformers behind FastAPI as OpenRLHF's reward server runs it, ONNX Runtime, OpenVINO and CTranslate2 behind
+the same server, infinity, and assay one after another on the same processors, sends each the same work, and prints a
+table as Markdown for each model and case. Every measurement is written to results.jsonl immediately: stop it at any time, and the next call
 resumes. It first installs the Python packages of the other servers into --dir. "Ranks" is the correlation of the ranks
 of the scores with those of transformers in fp32; "others' cores" is the number of cores that the rest of the machine
 kept busy: on a busy machine, trust only the CPU seconds. It needs Linux.`
@@ -72,6 +73,9 @@ kept busy: on a busy machine, trust only the CPU seconds. It needs Linux.`
 
 // randomModel is the name of a model that is created.
 const randomModel = "random-roberta-base"
+
+// calibrationSentences is the size of the set that OpenVINO's quantization is calibrated with: 24 mini-batches of 32.
+const calibrationSentences = 24 * 32
 
 // Run is called by kong.
 func (c *peersCmd) Run(a *cli.App) error {
@@ -144,8 +148,12 @@ func (c *peersCmd) measure(a *cli.App, servers []bench.Server, records *bench.Re
 	if cfg.Assay, err = c.binary(); err != nil {
 		return err
 	}
-	texts, err := c.sample(ctx, c.Responses)
+	texts, err := c.sample(ctx, math.MaxInt)
 	if err != nil {
+		return err
+	}
+	texts, rest := texts[:min(c.Responses, len(texts))], texts[min(c.Responses, len(texts)):]
+	if cfg.Sentences, err = bench.Sentences(ctx, rest, calibrationSentences); err != nil {
 		return err
 	}
 	if cfg.Versions, err = versionsOf(ctx, cfg.Assay); err != nil {

@@ -57,9 +57,9 @@ func TestBenchPeers(t *testing.T) {
 }
 
 func TestBenchPeersSelects(t *testing.T) {
-	stdout, stderr, code := lab(t, "", "peers", "--list", "--only", "infinity,assay-bf16,transformers-bf16")
+	stdout, stderr, code := lab(t, "", "peers", "--list", "--only", "infinity,assay-bf16,transformers-bf16,openvino,ctranslate2")
 	require.Equal(t, cli.ExitDone, code, stderr)
-	require.Equal(t, "transformers-bf16\ntransformers-bf16-sorted\ninfinity-fp32\ninfinity-bf16\nassay-bf16\n", stdout)
+	require.Equal(t, "transformers-bf16\ntransformers-bf16-sorted\nopenvino-bf16\nopenvino-bf16-sorted\nopenvino-int8\nopenvino-int8-sorted\nctranslate2-int8\nctranslate2-int8-sorted\ninfinity-fp32\ninfinity-bf16\nassay-bf16\n", stdout)
 
 	for says, args := range map[string][]string{
 		"--only triton: no such server": {"--only", "triton"},

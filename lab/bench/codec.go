@@ -64,15 +64,18 @@ func (queryCodec) Encode(batch []Response) ([]byte, error) {
 	return json.Marshal(q)
 }
 
+// Decode returns the violations, as assayCodec does. The rewards rank responses otherwise: the threshold that they are
+// relative to depends on the number of sentences.
 func (queryCodec) Decode(reply []byte, batch []Response) ([]float64, error) {
-	var got rewards
+	var got struct {
+		Logs struct {
+			Violation []float64 `json:"violation"`
+		} `json:"extra_logs"`
+	}
 	if err := json.Unmarshal(reply, &got); err != nil {
 		return nil, err
 	}
-	for i := range got.Rewards {
-		got.Rewards[i] = -got.Rewards[i]
-	}
-	return got.Rewards, sameLength("rewards", len(got.Rewards), len(batch))
+	return got.Logs.Violation, sameLength("violations", len(got.Logs.Violation), len(batch))
 }
 
 // utteranceCodec is the same protocol for a server that scores each utterance by a margin. The score of a response is the

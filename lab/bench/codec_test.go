@@ -51,7 +51,7 @@ func TestCodecs(t *testing.T) {
 		},
 		{
 			"query", queryCodec{}, `{"query":["Good. Bad.","Fine."],"prompts":["",""]}`,
-			`{"rewards":[0.25,0.75]}`, []float64{-0.25, -0.75}, `{"rewards":[1]}`, "returned 1 rewards, want 2",
+			`{"rewards":[0.25,0.75],"extra_logs":{"violation":[0.5,0.75]}}`, []float64{0.5, 0.75}, `{"rewards":[1,1]}`, "returned 0 violations, want 2",
 		},
 		{
 			"utterances", utteranceCodec{}, `{"query":["Good.","Bad.","Fine."]}`,

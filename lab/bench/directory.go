@@ -9,9 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/go-json-experiment/json"
 )
 
 //go:embed python/*.py python/*.txt
@@ -71,14 +74,26 @@ func (d Dir) environment(ctx context.Context, name string) (string, error) {
 	return python, os.WriteFile(mark, wanted, 0o644)
 }
 
-// exported returns the directory of the model in ONNX, and exports the model where that is missing.
-func (d Dir) exported(ctx context.Context, python string, m Model) (string, error) {
-	dir := d.path("onnx-" + m.Name)
-	if _, err := os.Stat(filepath.Join(dir, "int8.onnx")); err == nil {
+// exported returns the directory of the model as the server reads it, and exports it where it is missing.
+func (d Dir) exported(ctx context.Context, python string, s Server, m Model, sentences []string) (string, error) {
+	dir := d.path(s.env + "-" + m.Name)
+	if _, err := os.Stat(filepath.Join(dir, s.exports)); err == nil {
 		return dir, nil
 	}
-	d.Notify("exporting " + m.Name + " to ONNX")
-	return dir, d.tool(ctx, "export", python, d.path("python", "export_onnx.py"), "--model", m.Dir, "--out", dir)
+	d.Notify("exporting " + m.Name + " for " + s.env)
+	args := []string{python, d.path("python", "export_"+s.env+".py"), "--model", m.Dir, "--out", dir}
+	if s.calibrates {
+		text, err := json.Marshal(sentences)
+		if err != nil {
+			return "", err
+		}
+		file := d.path("sentences.json")
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			return "", err
+		}
+		args = append(args, "--sentences", file, "--max-length", strconv.Itoa(m.MaxLength))
+	}
+	return dir, d.tool(ctx, "export", args...)
 }
 
 // RandomModel returns the directory of a checkpoint of RoBERTa-base's shape with random weights and the given

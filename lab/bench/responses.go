@@ -11,6 +11,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -78,6 +79,24 @@ func Sample(ctx context.Context, path string, n int, seed uint64) ([]string, err
 	random := rand.New(rand.NewPCG(seed, 0))
 	random.Shuffle(len(texts), func(i, j int) { texts[i], texts[j] = texts[j], texts[i] })
 	return texts[:min(n, len(texts))], nil
+}
+
+// Sentences returns n utterances of the texts, from the last text on; fewer where there are fewer. They calibrate a
+// quantization.
+func Sentences(ctx context.Context, texts []string, n int) ([]string, error) {
+	var all []string
+	for _, text := range slices.Backward(texts) {
+		spans, err := segmenter.Segment(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		for _, span := range spans {
+			if all = append(all, text[span.Start:span.End]); len(all) == n {
+				return all, nil
+			}
+		}
+	}
+	return all, nil
 }
 
 func usable(ctx context.Context, in io.Reader) ([]string, error) {

@@ -33,6 +33,17 @@ func TestNewResponse(t *testing.T) {
 	}
 }
 
+func TestSentences(t *testing.T) {
+	texts := []string{"First. Second.", "", "Third. Fourth."}
+	for n, want := range map[int][]string{
+		1: {"Third."}, 3: {"Third.", "Fourth.", "First."}, 9: {"Third.", "Fourth.", "First.", "Second."},
+	} {
+		got, err := Sentences(t.Context(), texts, n)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+}
+
 func TestSample(t *testing.T) {
 	var lines strings.Builder
 	for _, sentences := range []int{1, 5, 60, 61, 0} {

@@ -22,6 +22,7 @@ type Config struct {
 	Servers     []Server
 	Protocols   []string // names of those measured; none: all
 	Cases       func(context.Context, Model) ([]Case, error)
+	Sentences   []string // that a quantization is calibrated with; none of them is in a case
 	Repetitions int
 	Threads     int
 	Cores       int           // that may be used, for the record
@@ -133,8 +134,8 @@ func (t *session) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if t.server.export {
-		if t.target.onnx, err = t.Dir.exported(ctx, t.target.python, t.model); err != nil {
+	if t.server.exports != "" {
+		if t.target.exported, err = t.Dir.exported(ctx, t.target.python, t.server, t.model, t.Sentences); err != nil {
 			return err
 		}
 	}

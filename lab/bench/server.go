@@ -24,12 +24,13 @@ type Model struct {
 
 // Server is a reward server to measure.
 type Server struct {
-	Name      string
-	env       string // Python environment; "" for assay
-	export    bool   // needs the model in ONNX
-	ready     string // path that answers 200 once the server is ready
-	protocols []protocol
-	args      func(at target) []string
+	Name       string
+	env        string // Python environment; "" for assay
+	exports    string // file that python/export_ENV.py writes last; "": the server reads the checkpoint
+	calibrates bool   // the export needs sentences
+	ready      string // path that answers 200 once the server is ready
+	protocols  []protocol
+	args       func(at target) []string
 
 	// versions reads the versions of the server's packages from its readiness reply; those of assay are known before.
 	versions func(ready []byte) (map[string]string, error)
@@ -43,7 +44,7 @@ type target struct {
 	assay      string // binary of assay
 	python     string // of the server's environment
 	scripts    string // directory of the embedded Python files
-	onnx       string // directory of the exported model
+	exported   string // directory of the exported model
 	scratch    string // directory that is removed when the server has exited
 }
 
@@ -72,11 +73,8 @@ const Reference = "transformers-fp32"
 // server at its best: each request sorted by length.
 func Servers() []Server {
 	var all []Server
-	for _, precision := range []string{"fp32", "bf16"} {
-		all = append(all, rewardServer("transformers-"+precision, "torch", "--precision", precision)...)
-	}
-	for _, precision := range []string{"fp32", "int8"} {
-		all = append(all, rewardServer("onnxruntime-"+precision, "onnx", "--onnx", precision+".onnx")...)
+	for _, p := range pythonServers() {
+		all = append(all, p, p.sorted())
 	}
 	all = append(all, infinity("infinity-fp32", "float32"), infinity("infinity-bf16", "bfloat16"))
 	for _, precision := range []string{"fp32", "bf16", "int8"} {
@@ -85,30 +83,46 @@ func Servers() []Server {
 	return all
 }
 
-// rewardServer is python/reward_server.py, in the usual way and sorted.
-func rewardServer(name, backend string, more ...string) []Server {
-	usual := Server{
-		Name: name, env: backend, export: backend == "onnx", ready: "/health",
-		protocols: []protocol{{"/get_reward", "/get_reward", utteranceCodec{}}},
-		versions: func(ready []byte) (versions map[string]string, err error) {
-			return versions, json.Unmarshal(ready, &versions)
-		},
-		args: func(at target) []string {
-			args := []string{
-				at.python, filepath.Join(at.scripts, "reward_server.py"), "--backend", backend, "--model", at.model.Dir,
-				"--max-length", strconv.Itoa(at.model.MaxLength), "--threads", strconv.Itoa(at.threads), "--port", strconv.Itoa(at.port),
-				"--violation", strconv.Itoa(at.model.Violation), "--compliant", strconv.Itoa(at.model.Compliant), more[0],
-			}
-			if backend == "onnx" {
-				return append(args, filepath.Join(at.onnx, more[1]))
-			}
-			return append(args, more[1])
-		},
+// pythonServers are python/reward_server.py with each of its backends, in the usual way.
+func pythonServers() []Server {
+	onnx := Server{env: "onnx", exports: "int8.onnx"}
+	openvino := Server{env: "openvino", exports: "int8.bin", calibrates: true}
+	ctranslate2 := Server{env: "ctranslate2", exports: "head.npz"}
+	torch := Server{env: "torch"}
+	return []Server{
+		rewardServer(torch, "transformers", "fp32"), rewardServer(torch, "transformers", "bf16"),
+		rewardServer(onnx, "onnxruntime", "fp32"), rewardServer(onnx, "onnxruntime", "int8"),
+		rewardServer(openvino, "openvino", "bf16"), rewardServer(openvino, "openvino", "int8"),
+		rewardServer(ctranslate2, "ctranslate2", "int8"),
 	}
-	sorted := usual
-	sorted.Name = name + "-sorted"
-	sorted.args = func(at target) []string { return append(usual.args(at), "--sort") }
-	return []Server{usual, sorted}
+}
+
+func rewardServer(s Server, name, precision string) Server {
+	s.Name, s.ready = name+"-"+precision, "/health"
+	s.protocols = []protocol{{"/get_reward", "/get_reward", utteranceCodec{}}}
+	s.versions = func(ready []byte) (versions map[string]string, err error) {
+		return versions, json.Unmarshal(ready, &versions)
+	}
+	s.args = func(at target) []string {
+		args := []string{
+			at.python, filepath.Join(at.scripts, "reward_server.py"), "--backend", s.env, "--model", at.model.Dir, "--precision", precision,
+			"--max-length", strconv.Itoa(at.model.MaxLength), "--threads", strconv.Itoa(at.threads), "--port", strconv.Itoa(at.port),
+			"--violation", strconv.Itoa(at.model.Violation), "--compliant", strconv.Itoa(at.model.Compliant),
+		}
+		if s.exports != "" {
+			args = append(args, "--exported", at.exported)
+		}
+		return args
+	}
+	return s
+}
+
+// sorted is python/reward_server.py at its best.
+func (s Server) sorted() Server {
+	args := s.args
+	s.Name += "-sorted"
+	s.args = func(at target) []string { return append(args(at), "--sort") }
+	return s
 }
 
 // infinity batches across requests and sorts by length itself. Current PyTorch no longer has BetterTransformer.

@@ -21,6 +21,8 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 from transformers import AutoTokenizer
 
+PACKAGES = {"torch": ["torch"], "onnx": ["onnxruntime"], "openvino": ["openvino", "nncf"], "ctranslate2": ["ctranslate2"]}
+
 
 class Scorer:
     def __init__(self, args: argparse.Namespace) -> None:
@@ -60,17 +62,16 @@ class Scorer:
 
 
 def versions(backend: str) -> dict[str, str]:
-    names = ["transformers", "tokenizers", "fastapi", "uvicorn"]
-    names.append("torch" if backend == "torch" else "onnxruntime")
+    names = ["transformers", "tokenizers", "fastapi", "uvicorn", *PACKAGES[backend]]
     return {name: importlib.metadata.version(name) for name in names}
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     options.add_argument("--model", required=True, help="directory of the checkpoint")
-    options.add_argument("--onnx", help="file of the exported model, for --backend onnx")
-    options.add_argument("--backend", choices=["torch", "onnx"], required=True)
-    options.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+    options.add_argument("--exported", help="directory of the exported model, for all backends but torch")
+    options.add_argument("--backend", choices=list(PACKAGES), required=True)
+    options.add_argument("--precision", choices=["fp32", "bf16", "int8"], default="fp32")
     options.add_argument("--batch", type=int, default=32, help="utterances of a mini-batch")
     options.add_argument("--sort", action="store_true", help="sort a request by length first")
     options.add_argument("--max-length", type=int, default=512, help="tokens of an utterance")
