@@ -116,10 +116,9 @@ func TestContent(t *testing.T) {
 	}
 	for _, name := range []string{"config.json", manifestFile, weightsFile} {
 		file := readFile(t, dir, name)
-		switch {
-		case name == weightsFile:
+		if name == weightsFile {
 			file[len(file)-1] ^= 1
-		default:
+		} else {
 			file = append(file, ' ')
 		}
 		writeAll(t, file, dir, name)

@@ -49,11 +49,10 @@ func (r *Runtime) loadInt8(ckpt *checkpoint.Checkpoint) (*Model, error) {
 		return m, err
 	}
 	file.moved = moved
-	if r.int8Dir.write(file, l.memory) != nil {
-		return m, nil
-	}
-	if shared, err := r.openInt8(ckpt, file); err == nil {
-		return shared, m.Close()
+	if r.int8Dir.write(file, l.memory) == nil {
+		if shared, err := r.openInt8(ckpt, file); err == nil {
+			return shared, m.Close()
+		}
 	}
 	return m, nil
 }
