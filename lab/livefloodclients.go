@@ -86,7 +86,7 @@ func openFlooding(ctx context.Context, base string, timeout time.Duration) (_ io
 	if err != nil {
 		return nil, err
 	}
-	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // it is the session, which ends with the connection
 	if err != nil {
 		return nil, err
 	}
