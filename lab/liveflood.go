@@ -132,7 +132,7 @@ func floodState(ctx context.Context, service *bench.Service) (map[string]float64
 // quiet waits until the service has noticed that the flood is over.
 func (c *liveFloodCmd) quiet(ctx context.Context, service *bench.Service) error {
 	for start := time.Now(); time.Since(start) < c.Timeout; {
-		state, err := metricSums(ctx, service.URL, metricLiveSessions, metricFiles)
+		state, err := metricSums(ctx, service.URL, metricLiveSessions)
 		if err != nil {
 			return err
 		}

@@ -109,7 +109,7 @@ type LiveUtterance struct {
 // utterances, not once per response. Provisional scores are in addition.
 type Live struct {
 	scorer  *Scorer
-	ticket  ticket      // of all that the session has scored
+	ticket  ticket      // of all its jobs
 	request LiveRequest // with default options
 	combine combiner
 	work    preparation // its job holds all margins of the session

@@ -365,6 +365,20 @@ func TestAdmissionAfterASlowFirstCall(t *testing.T) {
 	})
 }
 
+func TestTextCost(t *testing.T) {
+	var c textCost
+	if got := c.of(1000); got != 1 {
+		t.Errorf("%d tokens before anything was read, want 1", got)
+	}
+	for range 50 {
+		c.observe(400, 100)
+		c.observe(0, 30) // a sentence of a live session
+	}
+	if got := c.of(1000); got < 249 || got > 250 {
+		t.Errorf("1,000 bytes are %d tokens, want those of 4 bytes each", got)
+	}
+}
+
 func TestThroughput(t *testing.T) {
 	var tp throughput
 	if tp.timeFor(100) != 0 || tp.capacity(time.Second) < 1<<30 {

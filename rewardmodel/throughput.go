@@ -45,7 +45,11 @@ func (t *throughput) capacity(d time.Duration) int {
 // the latest texts count most. Those that the cache knows cost less.
 type textCost struct{ bytes, tokens float64 }
 
+// observe counts a request. A live session has no length.
 func (c *textCost) observe(bytes, tokens int) {
+	if bytes == 0 {
+		return
+	}
 	const keep = 0.99
 	c.bytes, c.tokens = c.bytes*keep+float64(bytes), c.tokens*keep+float64(tokens)
 }
