@@ -248,6 +248,32 @@ func TestFoldDoesNotDependOnOrder(t *testing.T) {
 	}
 }
 
+// Counts that were cached are right while Changes is the same, in whatever order the
+// stream is applied, and applying it again changes nothing.
+func TestStatsDependOnChanges(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 4))
+	for range 500 {
+		steps := stream(rng)
+		rng.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+		x := feedback.NewIndex()
+		cached, changes := x.Stats(feedback.Split{}, 0), x.Changes()
+		for _, s := range steps {
+			s.apply(x)
+			now := x.Stats(feedback.Split{}, 0)
+			if x.Changes() == changes && !reflect.DeepEqual(now, cached) {
+				t.Fatalf("got %+v, cached %+v, after %+v of %+v", now, cached, s, steps)
+			}
+			cached, changes = now, x.Changes()
+		}
+		for _, s := range steps {
+			s.apply(x)
+		}
+		if x.Changes() != changes {
+			t.Fatalf("%d changes after the same stream again, before %d", x.Changes(), changes)
+		}
+	}
+}
+
 // An item that was stored is a duplicate when it is sent again, however batches
 // overlap.
 func TestReplaysAreDuplicates(t *testing.T) {

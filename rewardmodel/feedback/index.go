@@ -41,9 +41,10 @@ func (v Verdict) String() string {
 // sequence counts, and an erased id stays erased. Hence replicas that read the same
 // stream agree, even if a replica applies its own records earlier.
 type Index struct {
-	mu     sync.RWMutex
-	last   uint64
-	erased map[Hash]struct{}
+	mu      sync.RWMutex
+	last    uint64
+	changes uint64
+	erased  map[Hash]struct{}
 	// first has one record of every id. Neither its keys nor its values contain a
 	// pointer, so that the garbage collector does not scan it. The records of
 	// further raters, which few responses have, are in others.
@@ -102,6 +103,7 @@ func (x *Index) Apply(m Mark) {
 	r := x.newRecord(m)
 	first, known := x.first[m.ID]
 	if !known {
+		x.changes++
 		x.first[m.ID] = r
 		x.unplace(m.ID) // countGroup counts it again
 		x.countGroup(m.Group, 1)
@@ -109,6 +111,7 @@ func (x *Index) Apply(m Mark) {
 	}
 	if first.rater == r.rater {
 		if r.sequence > first.sequence {
+			x.changes++
 			x.first[m.ID] = r
 		}
 		return
@@ -118,7 +121,9 @@ func (x *Index) Apply(m Mark) {
 		others = &raters{}
 		x.others[m.ID] = others
 	}
-	others.put(r)
+	if others.put(r) {
+		x.changes++
+	}
 }
 
 // Erase adds a tombstone: it removes the records of the id, and Apply ignores new
@@ -130,6 +135,7 @@ func (x *Index) Erase(id Hash, sequence uint64) {
 	x.erased[id] = struct{}{}
 	x.unplace(id)
 	if first, known := x.first[id]; known {
+		x.changes++
 		x.countGroup(newest(first, x.others[id]).group, -1)
 		delete(x.first, id)
 		delete(x.others, id)
@@ -205,6 +211,15 @@ func (x *Index) Last() uint64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.last
+}
+
+// Changes counts how often the records changed. While it is the same, so are Stats of
+// the same arguments. Last does not show that: records are not applied in the order of
+// their sequences.
+func (x *Index) Changes() uint64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.changes
 }
 
 // Erased reports whether there is a tombstone for the id.

@@ -32,8 +32,8 @@ func (r *raters) find(rater Hash) int {
 	return -1
 }
 
-// put stores a record unless the rater has a later one.
-func (r *raters) put(rec record) {
+// put stores a record unless the rater has it or a later one, and reports whether it did.
+func (r *raters) put(rec record) bool {
 	i := r.find(rec.rater)
 	switch {
 	case i < 0:
@@ -41,13 +41,14 @@ func (r *raters) put(rec record) {
 		r.records = append(r.records, rec)
 		r.remember(rec.rater, i)
 	case rec.sequence <= r.records[i].sequence:
-		return
+		return false
 	default:
 		r.records[i] = rec
 	}
 	if rec.sequence > r.records[r.newest].sequence {
 		r.newest = i
 	}
+	return true
 }
 
 func (r *raters) remember(rater Hash, i int) {

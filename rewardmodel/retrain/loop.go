@@ -99,12 +99,13 @@ type names struct {
 }
 
 // counts caches the statistics of the feedback, which are slow to count, until
-// new feedback arrives.
+// the feedback changes.
 type counts struct {
-	mu          sync.Mutex
-	last, since uint64
-	aspects     []string
-	stats       feedback.Stats
+	mu             sync.Mutex
+	index          *feedback.Index // which another one may replace
+	changes, since uint64
+	aspects        []string
+	stats          feedback.Stats
 }
 
 // NewLoop returns a loop that does nothing until Run.
@@ -322,9 +323,10 @@ func (l *Loop) stats(split feedback.Split, since uint64, aspects []string) feedb
 	l.counts.mu.Lock()
 	defer l.counts.mu.Unlock()
 	index := l.Labels.Index()
-	if last := index.Last(); last != l.counts.last || since != l.counts.since || last == 0 || !slices.Equal(aspects, l.counts.aspects) {
+	changes := index.Changes() // before they are counted
+	if index != l.counts.index || changes != l.counts.changes || since != l.counts.since || !slices.Equal(aspects, l.counts.aspects) {
 		l.counts.stats = index.Stats(split, since, aspects...)
-		l.counts.last, l.counts.since, l.counts.aspects = last, since, aspects
+		l.counts.index, l.counts.changes, l.counts.since, l.counts.aspects = index, changes, since, aspects
 	}
 	return l.counts.stats
 }

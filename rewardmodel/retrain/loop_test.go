@@ -56,6 +56,35 @@ func TestLoopRejects(t *testing.T) {
 	f.ended(t, 2)
 }
 
+// The counts are right after each change of the index, also if it is not of the highest
+// sequence: requests and replicas store labels concurrently, and what one of them has stored
+// may be applied after what another one has stored later.
+func TestCountsFollowTheIndex(t *testing.T) {
+	f := newFleet()
+	p := &process{fleet: f}
+	loop := NewLoop(Config{}, testPolicy(), Parts{Statuses: p, Currents: p, Models: p, Holdout: p, Labels: p, Signals: p}, zerolog.Nop())
+	records := func() int {
+		s, _, err := loop.Outlook(t.Context())
+		require.NoError(t, err)
+		return s.Stats.Records
+	}
+	apply := func(id string, sequence uint64) {
+		f.index.Apply(feedback.Record{Bag: bag.Bag{ID: id, Rater: "anna", Label: bag.Violation, Response: id}}.Mark(sequence))
+	}
+	require.Zero(t, records())
+	apply("a", 3)
+	require.Equal(t, 1, records())
+	apply("b", 2)
+	require.Equal(t, 2, records())
+	f.index.Erase(feedback.HashOf("a"), 1)
+	require.Equal(t, 1, records())
+
+	f.index = feedback.NewIndex() // as after the loss of a label
+	apply("a", 2)
+	apply("b", 3)
+	require.Equal(t, 2, records())
+}
+
 // A replica may die after the effect of any of its calls, and so before that of the
 // next one: the next replica completes the training run with the same result.
 func TestLoopSurvivesACrashAtEveryCall(t *testing.T) {
