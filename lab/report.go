@@ -246,7 +246,7 @@ func (s *reportScorer) judge(set reportSet, scored []localmodel.ScoredBag) repor
 	}
 	for i, b := range scored {
 		scores, ok := of(b)
-		if !ok {
+		if !ok || b.Comparison != "" {
 			out.Skipped++
 			continue
 		}

@@ -41,6 +41,7 @@ type fields struct {
 	Category string `json:"category,omitempty"`
 	Form     string `json:"form,omitempty"`
 	Spelling string `json:"spelling,omitempty"`
+	pair     int    // of the corpus, from 1, which both twins have
 }
 
 // violates returns the labels of a violation of the given aspects. The others are unlabeled.

@@ -244,12 +244,14 @@ func readStatementExamples(path string) ([]example, error) {
 
 // readPairs reads the contrast pairs of the corpus: two bags of one utterance for each. A batch is a group.
 func readPairs(dir string) ([]example, error) {
+	number := 0
 	return readBatches(dir, func(batch, category string, line corpusLine) []example {
 		violation := complies() // evasion of a harmless request
 		if aspect, known := categoryAspect[category]; known {
 			violation = violates(aspect)
 		}
-		described := fields{Category: category, Form: line.Form, Spelling: line.Spelling}
+		number++
+		described := fields{Category: category, Form: line.Form, Spelling: line.Spelling, pair: number}
 		return []example{
 			{pairs, batch, with(violation, "", line.V), described},
 			{pairs, batch, with(complies(), "", line.H), described},

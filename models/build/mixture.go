@@ -218,7 +218,7 @@ func writeSets(cfg config, log io.Writer) error {
 
 // lastBags are the bags that the last epoch takes of each source, in their random order; it takes otherBags of the sources
 // not listed.
-var lastBags = map[string]int{written: math.MaxInt, document: 1400, excerptOf: 1200, pairs: 6000, diaSafety: 1500, ratedSentence: 1500}
+var lastBags = map[string]int{written: math.MaxInt, document: 2000, excerptOf: 1600, pairs: 6000, gptFuzz: 1400, jailbreakBench: math.MaxInt, diaSafety: 1500, ratedSentence: 1500}
 
 const otherBags = 6000
 
@@ -293,6 +293,7 @@ func writeBags(cfg config, log io.Writer) error {
 		writeExamples(filepath.Join(cfg.work, "train-pairs.jsonl"), fromSource(pairs, bags), cfg.aspects),
 		writeExamples(filepath.Join(cfg.work, "train.jsonl"), bags, cfg.aspects),
 		writeExamples(filepath.Join(cfg.work, "train-last.jsonl"), lastEpoch(bags), cfg.aspects),
+		writeExamples(filepath.Join(cfg.work, "train-comparisons.jsonl"), inOneInstance(comparisons(s.train, cfg.seed)), cfg.aspects),
 	)
 }
 
@@ -302,6 +303,9 @@ func writeExamples(path string, examples []example, aspects bool) error {
 		for i, e := range examples {
 			b := e.bag
 			b.ID = fmt.Sprintf("%s-%05d", e.source, i)
+			if b.Comparison != "" {
+				b.ID = "compared-" + b.ID
+			}
 			if !aspects {
 				b.Label, b.Labels = b.Verdict(), nil
 			}

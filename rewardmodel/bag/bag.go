@@ -92,8 +92,11 @@ type Bag struct {
 	Instances []string         // instances as given, never segmented again
 	Messages  []Message        // a dialogue; the assistant's turns are segmented
 	Prompt    string           // what the response answers; "" when unknown
-	Rater     string           // who gave the label; "" when unknown
-	Time      *time.Time
-	Witness   *int     // index of the anomalous instance, evaluation only
-	Spans     [][2]int // anomalous ranges [start, end) of Response in code points, evaluation only
+	// Comparison names the bags with which this one is compared: its label holds only among them. "" when the label is that
+	// of a rule.
+	Comparison string
+	Rater      string // who gave the label; "" when unknown
+	Time       *time.Time
+	Witness    *int     // index of the anomalous instance, evaluation only
+	Spans      [][2]int // anomalous ranges [start, end) of Response in code points, evaluation only
 }

@@ -32,7 +32,7 @@ func TestRoundTrip(t *testing.T) {
 		{ID: "a", Label: Violation, Response: "Hello. You fool.", Spans: [][2]int{{11, 15}}, Prompt: "Hi"},
 		{ID: "b", Label: Compliant, Instances: []string{"One.", ""}, Witness: &witness, Rater: "r", Time: &at},
 		{ID: "c", Label: Compliant, Messages: []Message{{"user", "Hi"}, {"assistant", "Hello \u2028 there"}}},
-		{ID: "d", Label: Compliant},
+		{ID: "d", Label: Compliant, Comparison: "pair 7"},
 		{ID: "e", Label: Violation, Response: strings.Repeat("very long ", 1<<18)},
 	}
 	var file bytes.Buffer
@@ -67,6 +67,7 @@ func TestReadRejects(t *testing.T) {
 		{"an empty span", `{"id":"a","label":"violation","response":"abc","spans":[[0,1],[2,2]]}`, "spans/1", "start < end"},
 		{"half a span", `{"id":"a","label":"violation","response":"abc","spans":[[1]]}`, "spans/0", "start < end"},
 		{"spans without response", `{"id":"a","label":"violation","instances":["x"],"spans":[[0,1]]}`, "spans", "response"},
+		{"a long comparison", `{"id":"a","label":"violation","response":"x","comparison":"` + strings.Repeat("x", 513) + `"}`, "comparison", "at most 512"},
 		{"a bad time", `{"id":"a","label":"violation","response":"x","time":"noon"}`, "time", "wrong type"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

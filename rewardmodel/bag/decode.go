@@ -18,17 +18,18 @@ import (
 
 // record is a bag in the file format. Pointers distinguish absent from empty.
 type record struct {
-	ID        *string           `json:"id"`
-	Label     *string           `json:"label,omitzero"`
-	Labels    map[string]string `json:"labels,omitzero"`
-	Prompt    string            `json:"prompt,omitzero"`
-	Response  *string           `json:"response,omitzero"`
-	Instances []string          `json:"instances,omitzero"`
-	Messages  []Message         `json:"messages,omitzero"`
-	Rater     string            `json:"rater,omitzero"`
-	Time      *time.Time        `json:"time,omitzero"`
-	Witness   *int              `json:"witness,omitzero"`
-	Spans     [][]int           `json:"spans,omitzero"`
+	ID         *string           `json:"id"`
+	Label      *string           `json:"label,omitzero"`
+	Labels     map[string]string `json:"labels,omitzero"`
+	Prompt     string            `json:"prompt,omitzero"`
+	Response   *string           `json:"response,omitzero"`
+	Instances  []string          `json:"instances,omitzero"`
+	Messages   []Message         `json:"messages,omitzero"`
+	Comparison string            `json:"comparison,omitzero"`
+	Rater      string            `json:"rater,omitzero"`
+	Time       *time.Time        `json:"time,omitzero"`
+	Witness    *int              `json:"witness,omitzero"`
+	Spans      [][]int           `json:"spans,omitzero"`
 }
 
 // need is the set of required fields of a bag.
@@ -88,7 +89,7 @@ func decode(line []byte, n need) (Bag, string, error) {
 	}
 	b := Bag{
 		Instances: rec.Instances, Messages: rec.Messages,
-		Prompt: rec.Prompt, Rater: rec.Rater, Time: rec.Time, Witness: rec.Witness,
+		Prompt: rec.Prompt, Comparison: rec.Comparison, Rater: rec.Rater, Time: rec.Time, Witness: rec.Witness,
 	}
 	if rec.ID != nil {
 		b.ID = *rec.ID
@@ -148,6 +149,9 @@ func (r record) check(n need) (string, error) {
 	}
 	if field, err := r.checkLabels(); err != nil {
 		return field, err
+	}
+	if n := len(r.Comparison); n > rewardmodel.MaxName {
+		return "comparison", fmt.Errorf("has %d bytes; use at most %d", n, rewardmodel.MaxName)
 	}
 	if field, err := r.checkText(n); err != nil {
 		return field, err

@@ -39,7 +39,7 @@ func (b Bag) AppendJSON(dst []byte) ([]byte, error) {
 
 func newRecord(b Bag) record {
 	rec := record{
-		ID: &b.ID, Prompt: b.Prompt, Rater: b.Rater, Time: b.Time,
+		ID: &b.ID, Prompt: b.Prompt, Comparison: b.Comparison, Rater: b.Rater, Time: b.Time,
 		Instances: b.Instances, Messages: b.Messages, Witness: b.Witness,
 	}
 	if b.Label != "" {

@@ -27,6 +27,8 @@ type BagScores struct {
 	Label      bag.Label
 	Violations []float64 // g_-1 of each instance, in [0,1]
 	Gold       []bool    // whether each instance is anomalous; nil when unknown
+	// Comparison names the bags among which the label holds; "": it is that of a rule.
+	Comparison string
 	// Corrected is the score by which the bag is ranked and compared with the threshold,
 	// in [0,1], if its length changes that; nil: Violation.
 	Corrected *float64
@@ -74,9 +76,19 @@ func Evaluate(bags []BagScores, threshold float64, intervals Bootstrap) (Report,
 	if err := check(bags, threshold, intervals); err != nil {
 		return Report{}, err
 	}
-	report := Report{Metrics: measure(bags, threshold)}
+	labeled, compared := divide(bags)
+	report := Report{Metrics: map[string]float64{}}
+	if len(labeled) > 0 {
+		report.Metrics = measure(labeled, threshold)
+	}
 	if intervals.Resamples > 0 {
-		report.Intervals = bootstrap(bags, threshold, intervals, report.Metrics)
+		report.Intervals = bootstrap(labeled, threshold, intervals, report.Metrics)
+	}
+	if right := rankedRight(compared); len(right) > 0 {
+		report.Metrics[comparisonAccuracy] = stat.Mean(right, nil)
+		if intervals.Resamples > 0 {
+			report.Intervals[comparisonAccuracy] = intervals.interval(resampledMeans(right, intervals))
+		}
 	}
 	return report, nil
 }
@@ -199,21 +211,25 @@ func bootstrap(bags []BagScores, threshold float64, how Bootstrap, metrics map[s
 			draws[name] = append(draws[name], value)
 		}
 	}
+	out := map[string][2]float64{}
+	for name := range metrics {
+		values := draws[name]
+		if len(values) > 0 {
+			out[name] = how.interval(values)
+		}
+	}
+	return out
+}
+
+// interval is the percentile interval of the values of a metric on resampled bags, which it sorts.
+func (how Bootstrap) interval(values []float64) [2]float64 {
 	level := how.Level
 	if level == 0 {
 		level = 0.95
 	}
-	out := map[string][2]float64{}
-	for name := range metrics {
-		values := draws[name]
-		if len(values) == 0 {
-			continue
-		}
-		slices.Sort(values)
-		out[name] = [2]float64{
-			stat.Quantile((1-level)/2, stat.LinInterp, values, nil),
-			stat.Quantile((1+level)/2, stat.LinInterp, values, nil),
-		}
+	slices.Sort(values)
+	return [2]float64{
+		stat.Quantile((1-level)/2, stat.LinInterp, values, nil),
+		stat.Quantile((1+level)/2, stat.LinInterp, values, nil),
 	}
-	return out
 }

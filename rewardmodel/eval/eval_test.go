@@ -178,3 +178,38 @@ func TestSpanOverlap(t *testing.T) {
 }
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-12 }
+
+func TestComparisonsAreMeasuredApart(t *testing.T) {
+	scored := func(comparison string, label bag.Label, violation float64) BagScores {
+		return BagScores{Comparison: comparison, Label: label, Violations: []float64{violation}}
+	}
+	labeled := []BagScores{scored("", bag.Violation, 0.9), scored("", bag.Compliant, 0.2)}
+	compared := []BagScores{
+		scored("a", bag.Violation, 0.3), scored("a", bag.Compliant, 0.1), // right, though both comply
+		scored("b", bag.Violation, 0.6), scored("b", bag.Compliant, 0.8), scored("b", bag.Compliant, 0.6), // wrong, and a tie
+		scored("c", bag.Violation, 0.1), // of one label
+	}
+	alone, err := Evaluate(labeled, 0.5, Bootstrap{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := Evaluate(append(labeled, compared...), 0.5, Bootstrap{Resamples: 200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = (1 + 0.25) / 2
+	if got := both.Metrics[comparisonAccuracy]; got != want {
+		t.Errorf("comparison accuracy %v, want %v", got, want)
+	}
+	if low, high := both.Intervals[comparisonAccuracy][0], both.Intervals[comparisonAccuracy][1]; low != 0.25 || high != 1 {
+		t.Errorf("interval from %v to %v, want 0.25 to 1", low, high)
+	}
+	delete(both.Metrics, comparisonAccuracy)
+	if !maps.Equal(both.Metrics, alone.Metrics) {
+		t.Errorf("metrics %v, want those of the labeled bags, %v", both.Metrics, alone.Metrics)
+	}
+	only, err := Evaluate(compared, 0.5, Bootstrap{Resamples: 10})
+	if err != nil || len(only.Metrics) != 1 {
+		t.Errorf("of comparisons alone: %v, %v; want one metric", only.Metrics, err)
+	}
+}

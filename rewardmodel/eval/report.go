@@ -16,6 +16,8 @@ import "github.com/go-json-experiment/json"
 //	span_iou_best                      the span_iou of a model that always flags the best instance:
 //	                                   how well instances can match the gold spans at all
 //	ece, brier                         calibration of the bag's score
+//	comparison_accuracy                share of the pairs of a violation and a compliant bag that are ranked
+//	                                   right, mean over the comparisons; the other metrics leave these bags out
 //
 // Undefined ones are absent. The span metrics ignore the threshold: the
 // witness is compared whether or not it is above. SemEval-2021 Task 5 defines

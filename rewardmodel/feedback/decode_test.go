@@ -58,6 +58,7 @@ func TestDecodeRejectsItems(t *testing.T) {
 		{"a number as id", `{"id":7,"label":"violation","response":"x"}`, "", feedback.CodeInvalid, "id: has the wrong type: give a string, not a number"},
 		{"no label", `{"id":"a","response":"x"}`, "a", feedback.CodeInvalid, `label: is missing; give "compliant"`},
 		{"an unknown label", `{"response":"x","label":"bad","id":"a"}`, "a", feedback.CodeInvalid, `label: is "bad"`},
+		{"a comparison", `{"id":"a","label":"violation","response":"x","comparison":"p"}`, "a", feedback.CodeInvalid, "comparison: is not supported in feedback"},
 		{"no text", `{"id":"a","label":"violation"}`, "a", feedback.CodeInvalid, "response: is missing; give exactly one"},
 		{"two texts", `{"id":"a","label":"violation","response":"x","instances":["x"]}`, "a", feedback.CodeInvalid, "exactly one"},
 		{"no instances", `{"id":"a","label":"violation","instances":[]}`, "a", feedback.CodeInvalid, "instances: is empty"},

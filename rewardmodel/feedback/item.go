@@ -41,6 +41,8 @@ func decodeItem(value []byte, out outline) (Item, *Rejection) {
 		}
 	}
 	switch {
+	case b.Comparison != "":
+		return reject(CodeInvalid, "comparison", `is not supported in feedback; give each response the label of your rule, or train with "assay train" on a bag file`)
 	case out.wrongResponseID:
 		return reject(CodeInvalid, "response_id", "has the wrong type: give a string")
 	case it.ID == "" && it.ResponseID == "":

@@ -76,6 +76,7 @@ func (r *run) epochs() (resumed int, err error) {
 			a.epoch.Number = n
 			a.epoch.RNG = rand.New(rand.NewPCG(r.Seed, uint64(n)))
 			a.epoch.hide(r.HideContext, rand.New(rand.NewPCG(r.Seed, ^uint64(n))))
+			a.epoch.comparing = a.epoch.Data.compareWith(r.LambdaComparison, perEpoch, rand.New(rand.NewPCG(r.Seed, 1<<63|uint64(n))))
 		}
 		if err := r.train(); err != nil {
 			return 0, fmt.Errorf("train: epoch %d: %w", n+1, err)

@@ -35,7 +35,8 @@ func (b *Bag) wholeSequence() rewardmodel.Sequence {
 
 // Data is the bags that a run trains on, or that a trained network scores.
 type Data struct {
-	Bags []Bag
+	Bags        []Bag
+	Comparisons []Comparison // each with both labels; they are trained on, but fit no threshold
 }
 
 // Counts returns the number of violating and compliant bags, and of their instances: |U_micro| and |P_micro|.
@@ -79,7 +80,7 @@ func (d *Data) holdOut(share float64, seed uint64) (rest, held *Data) {
 			out[i] = true
 		}
 	}
-	rest, held = &Data{}, &Data{}
+	rest, held = &Data{Comparisons: d.Comparisons}, &Data{}
 	for i, b := range d.Bags {
 		if out[i] {
 			held.Bags = append(held.Bags, b)

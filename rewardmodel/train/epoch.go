@@ -18,6 +18,7 @@ type Epoch struct {
 	violating, compliant []int  // indices of Data.Bags
 	hidden               []bool // bags whose context this epoch does not show; nil: none
 	union                *union // of this aspect with others; nil: it is the only one
+	comparing            comparing
 
 	schedule schedule
 	progress *Progress
@@ -59,8 +60,10 @@ func (e *Epoch) stage(name string) {
 	e.lossSum, e.lossN = 0, 0
 }
 
-// step trains on one mini-batch at the learning rate of the schedule and reports the running mean of the stage's loss.
+// step trains on one mini-batch, and on a share of the comparisons, at the learning rate of the schedule and reports the
+// running mean of the stage's loss.
 func (e *Epoch) step(batch []rewardmodel.Sequence, loss aspectLoss) error {
+	batch, loss = e.comparing.join(batch, loss)
 	return e.advance(func(lr float64) (float64, error) { return e.learner.step(batch, lr, loss) })
 }
 

@@ -57,6 +57,9 @@ type Config struct {
 	Rescale func(aspect int, scale, shift float64) error
 	// HideContext is the probability, in [0,1], that a bag is trained on without its context in an epoch.
 	HideContext float64
+	// LambdaComparison is the coefficient of the loss of Data.Comparisons, which each step has beside that of the method; 0:
+	// they are not trained on.
+	LambdaComparison float64
 	// SigmaMicro and SigmaMacro are the imbalances that the threshold assumes; 0 estimates them from the bags.
 	SigmaMicro, SigmaMacro float64
 	// State is the directory for the state to resume from after the last complete epoch; empty: none is stored.
@@ -232,6 +235,8 @@ func (cfg Config) validate(data []*Data) error {
 		return fmt.Errorf("train: fold is %v; use a share of the bags in [0,1)", cfg.Fold)
 	case !(cfg.HideContext >= 0 && cfg.HideContext <= 1):
 		return fmt.Errorf("train: the probability of hiding the context is %v; use one in [0,1]", cfg.HideContext)
+	case !(cfg.LambdaComparison >= 0):
+		return fmt.Errorf("train: the coefficient of the comparisons is %v; use 0 or more", cfg.LambdaComparison)
 	case !(cfg.Warmup >= 0 && cfg.Warmup < 1):
 		return fmt.Errorf("train: the warm-up is %v; use a share of the steps in [0,1)", cfg.Warmup)
 	case !(cfg.RateMin >= 0 && cfg.RateMin <= cfg.Rate):
@@ -256,6 +261,9 @@ func (cfg Config) validate(data []*Data) error {
 		trained++
 		if err := cfg.check(d); err != nil {
 			return err
+		}
+		if len(d.Comparisons) > 0 && !Servable(cfg.Method) {
+			return fmt.Errorf("train: %s cannot train on comparisons, since it may have no scores of instances", cfg.Method.Name())
 		}
 	}
 	if trained == 0 {

@@ -39,6 +39,9 @@ func openState(cfg Config) (*runState, error) {
 	if cfg.HideContext > 0 {
 		s.Settings += fmt.Sprintf(" hide=%g", cfg.HideContext)
 	}
+	if cfg.LambdaComparison != DefaultLambdaComparison {
+		s.Settings += fmt.Sprintf(" lambda-comparison=%g", cfg.LambdaComparison)
+	}
 	if s.dir == "" {
 		return s, nil
 	}

@@ -167,7 +167,7 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 		Epochs: c.Epochs, Batch: c.Batch, Rate: c.LR, RateMin: c.LRMin, Warmup: c.Warmup, Seed: c.Seed,
 		Threshold: threshold, FalseAlarms: c.falseAlarms(startAspects(base, aspects)), Fold: c.Fold, SigmaMicro: c.SigmaMicro, SigmaMacro: c.SigmaMacro,
 		State: state, Identity: identity,
-		HideContext: c.hideContext(options), Rescale: rescale, Report: report,
+		HideContext: c.hideContext(options), LambdaComparison: c.LambdaComparison, Rescale: rescale, Report: report,
 	})
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ func Defaults() kong.Vars {
 		"cache_bytes": cli.ByteSize(DefaultCacheBytes), "max_instances": rewardmodel.DefaultScoredInstances,
 		"max_batch_tokens": rewardmodel.DefaultMaxBatchTokens,
 		"bfgpu_weights":    bfgpu.Weights, "bfgpu_normaliser": bfgpu.Normaliser, "bfgpu_loss": bfgpu.Loss, "bfgpu_pu_loss": bfgpu.PULoss,
-		"bfgpu_lambda_bag": bfgpu.LambdaBag, "threshold_kinds": thresholds, "false_alarms": train.DefaultFalseAlarms,
+		"bfgpu_lambda_bag": bfgpu.LambdaBag, "lambda_comparison": train.DefaultLambdaComparison, "threshold_kinds": thresholds, "false_alarms": train.DefaultFalseAlarms,
 		"top_k": rewardmodel.DefaultTopK,
 	})
 }

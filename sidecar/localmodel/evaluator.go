@@ -140,7 +140,7 @@ func (e Evaluator) counted(chosen func(rewardmodel.Aspect) bool) (out []rewardmo
 
 // scores are the scores of the instances with what the label and the gold marks say about them.
 func (b ScoredBag) scores(label bag.Label, violation func(rewardmodel.Instance) float64) eval.BagScores {
-	out := eval.BagScores{Label: label, Gold: b.Gold(b.segments), Violations: make([]float64, len(b.instances))}
+	out := eval.BagScores{Label: label, Comparison: b.Comparison, Gold: b.Gold(b.segments), Violations: make([]float64, len(b.instances))}
 	if label == bag.Compliant { // what is marked violates another aspect
 		out.Gold = make([]bool, len(b.segments))
 	}

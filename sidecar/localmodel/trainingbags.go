@@ -41,6 +41,7 @@ type bagReader struct {
 	room      int // tokens of a sequence, without special tokens
 	inspect   []bag.Inspector
 	data      []*train.Data      // by aspect
+	compared  []comparisons      // by aspect
 	contexts  map[string][]int32 // those of prompts so far
 	unclear   int                // violations that do not say of which aspect
 	unknown   map[string]int     // labels for aspects that the model does not have
@@ -57,7 +58,7 @@ func newBagReader(tok *tokenizer.Tokenizer, o BagOptions) *bagReader {
 		inspect: make([]bag.Inspector, len(o.Aspects)), contexts: map[string][]int32{}, unknown: map[string]int{},
 	}
 	for range o.Aspects {
-		r.data = append(r.data, &train.Data{})
+		r.data, r.compared = append(r.data, &train.Data{}), append(r.compared, comparisons{})
 	}
 	return r
 }
@@ -76,6 +77,7 @@ func ReadBags(ctx context.Context, files []string, tok *tokenizer.Tokenizer, o B
 			return nil, "", cli.Usage(fmt.Errorf("--bags: %s: %w", name, err))
 		}
 	}
+	r.compare(log)
 	if err := r.report(log); err != nil {
 		return nil, "", cli.Usage(fmt.Errorf("--bags: %w", err))
 	}
@@ -131,6 +133,29 @@ func (r *bagReader) report(log zerolog.Logger) error {
 		return unlearnable
 	}
 	return nil
+}
+
+// comparisons are the bags that are compared with each other, by the name of their comparison.
+type comparisons map[string]train.Comparison
+
+// compare adds the comparisons that have both labels to the data of their aspect.
+func (r *bagReader) compare(log zerolog.Logger) {
+	single := map[string]bool{}
+	for a, of := range r.compared {
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			worse := func(b train.Bag) bool { return b.Violation }
+			better := func(b train.Bag) bool { return !b.Violation }
+			if slices.ContainsFunc(of[name], worse) && slices.ContainsFunc(of[name], better) {
+				r.data[a].Comparisons = append(r.data[a].Comparisons, of[name])
+			} else {
+				single[name] = true
+			}
+		}
+	}
+	if len(single) > 0 {
+		names := slices.Sorted(maps.Keys(single))
+		log.Warn().Strs("comparisons", names[:min(5, len(names))]).Int("count", len(names)).Msg("comparisons whose bags all have the same label are ignored")
+	}
 }
 
 // enough reports whether an aspect with the given bags has enough labels.
@@ -190,7 +215,7 @@ func (r *bagReader) add(ctx context.Context, b bag.Bag) error {
 	}
 	labels := r.labels(b)
 	for a, label := range labels {
-		if label != "" {
+		if label != "" && b.Comparison == "" {
 			r.inspect[a].Add(b, label, segments)
 		}
 	}
@@ -236,6 +261,10 @@ func (r *bagReader) add(ctx context.Context, b bag.Bag) error {
 		own := out
 		if own.Violation = label == bag.Violation; !own.Violation {
 			own.Gold = make([]bool, len(out.Instances))
+		}
+		if b.Comparison != "" {
+			r.compared[a][b.Comparison] = append(r.compared[a][b.Comparison], own)
+			continue
 		}
 		r.data[a].Bags = append(r.data[a].Bags, own)
 	}

@@ -35,3 +35,23 @@ func TestReadBagsCanceled(t *testing.T) {
 		require.Equal(t, cli.ExitFailed, cli.ExitCode(err), kind)
 	}
 }
+
+func TestReadBagsWithComparisons(t *testing.T) {
+	tok, err := tokenizer.Load("../../models/default")
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "bags.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte(`{"id":"1","label":"violation","response":"You fool."}
+{"id":"2","label":"compliant","response":"Fine."}
+{"id":"3","label":"violation","response":"No.","comparison":"pair"}
+{"id":"4","label":"compliant","response":"No, sorry.","comparison":"pair"}
+{"id":"5","label":"violation","response":"Fine.","comparison":"alone"}
+`), 0o600))
+	var log strings.Builder
+	data, _, err := ReadBags(t.Context(), []string{file}, tok, BagOptions{MaxLength: 128}, zerolog.New(&log))
+	require.NoError(t, err)
+	require.Len(t, data[0].Bags, 2)
+	require.Len(t, data[0].Comparisons, 1)
+	require.Len(t, data[0].Comparisons[0], 2)
+	require.NotContains(t, log.String(), "same text") // the label of a comparison contradicts none
+	require.Contains(t, log.String(), `"comparisons":["alone"]`)
+}
