@@ -21,12 +21,12 @@ const (
 
 // leaveIsolatedServers connects nc to another server of its cluster when JetStream has no leader at this one, until ctx
 // ends: a server that is cut off from the others keeps its clients, and a client library changes its server only when the
-// connection fails. It does nothing before JetStream has replied once, since a user may lack the permission to ask.
-func leaveIsolatedServers(ctx context.Context, nc *nats.Conn, jet jetstream.JetStream, log zerolog.Logger) {
+// connection fails. It does nothing before JetStream has replied once, since a user may lack the permission to ask; replied
+// reports whether it has.
+func leaveIsolatedServers(ctx context.Context, nc *nats.Conn, jet jetstream.JetStream, replied bool, log zerolog.Logger) {
 	var (
-		replied bool
-		since   time.Time // of the first failure in a row; zero: none
-		limit   = leaderlessFor
+		since time.Time // of the first failure in a row; zero: none
+		limit = leaderlessFor
 	)
 	for js.Sleep(ctx, leaderCheck); ctx.Err() == nil; js.Sleep(ctx, leaderCheck) {
 		if nc.Status() != nats.CONNECTED || len(nc.Servers()) < 2 {

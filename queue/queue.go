@@ -85,7 +85,8 @@ func Open(ctx context.Context, cfg Config, log zerolog.Logger, reg prometheus.Re
 		return nil, errors.Join(err, q.Close(ctx))
 	}
 	if q.server == nil {
-		q.running.Go(func() { leaveIsolatedServers(background, q.nc, q.js, q.log) })
+		replied := askLeader(ctx, q.js) == nil // now, since the server may be cut off from the others at any time from here on
+		q.running.Go(func() { leaveIsolatedServers(background, q.nc, q.js, replied, q.log) })
 	}
 	return q, nil
 }
