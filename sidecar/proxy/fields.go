@@ -120,3 +120,22 @@ func (r raw) MarshalJSON() ([]byte, error) {
 
 // IsZero omits null.
 func (r raw) IsZero() bool { return len(r) == 0 || string(r) == "null" }
+
+// settings is an object that passes unchanged. Another value becomes null: it could be a
+// text of the model.
+type settings jsontext.Value
+
+// UnmarshalJSON makes a value that is not an object null.
+func (s *settings) UnmarshalJSON(data []byte) error {
+	*s = nil
+	if jsontext.Value(data).Kind() == '{' {
+		*s = append(settings{}, data...)
+	}
+	return nil
+}
+
+// MarshalJSON writes the object, or null.
+func (s settings) MarshalJSON() ([]byte, error) { return raw(s).MarshalJSON() }
+
+// IsZero omits null.
+func (s settings) IsZero() bool { return raw(s).IsZero() }

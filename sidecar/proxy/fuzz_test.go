@@ -24,6 +24,7 @@ func FuzzNoUnscannedByteLeaves(f *testing.F) {
 		`{"type":"response.output_text.delta","delta":"Fine. ZQXJ"}`,
 		`{"type":"response.completed","response":{"output":[{"type":"message","content":[{"type":"output_text","text":"ZQXJ"}]}]}}`,
 		`{"type":"response.output_item.done","item":{"type":"ZQXJ","content":"ZQXJ"}}`,
+		`{"text":"ZQXJ"}`, // in a response, these are settings
 	} {
 		for kind := range uint8(6) {
 			f.Add(seed, kind)

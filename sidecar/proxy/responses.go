@@ -54,12 +54,12 @@ type responseObject struct {
 	MaxOutputTokens    *int         `json:"max_output_tokens,omitzero"`
 	Truncation         plain        `json:"truncation,omitzero"`
 	// These repeat the request.
-	ToolChoice raw     `json:"tool_choice,omitzero"`
-	Tools      raw     `json:"tools,omitzero"`
-	Format     raw     `json:"text,omitzero"`
-	Metadata   raw     `json:"metadata,omitzero"`
-	Usage      numbers `json:"usage,omitzero"`
-	Assay      *Report `json:"assay,omitzero"`
+	ToolChoice raw      `json:"tool_choice,omitzero"`
+	Tools      raw      `json:"tools,omitzero"`
+	Format     settings `json:"text,omitzero"`
+	Metadata   raw      `json:"metadata,omitzero"`
+	Usage      numbers  `json:"usage,omitzero"`
+	Assay      *Report  `json:"assay,omitzero"`
 }
 
 type incomplete struct {
