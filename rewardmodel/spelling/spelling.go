@@ -16,8 +16,12 @@ import (
 // unchanged, without copying them. The result is not longer than three times the text; offsets in it say nothing about
 // the text.
 func Normalize(text string) string {
-	if !ascii(text) {
-		text = latin(visible(text))
+	for !ascii(text) {
+		next := letters(join(latin(visible(text))))
+		if next == text {
+			return text
+		}
+		text = next // whose letters for digits may make it mostly Latin, once
 	}
 	return letters(join(text))
 }
