@@ -27,6 +27,7 @@ type latencyCmd struct {
 	Mixed       bool          `help:"Load with responses of different sizes instead, half of them one sentence and half whole texts of --work, and print the latency by size."`
 	Concurrency int           `default:"64" help:"Requests in flight while the capacity is measured (${default})."`
 	Load        float64       `default:"0.8" help:"Share of the capacity at which requests arrive (${default})."`
+	Rate        float64       `default:"0" help:"Requests per second, instead of --load of the capacity, which is then not measured: two binaries are compared at the same rate."`
 	Seconds     float64       `default:"30" help:"Length of the load of a round; measuring the capacity takes another third of it (${default})."`
 	Arrivals    string        `default:"poisson" enum:"poisson,regular" help:"Arrival of requests: at random, as from many callers, or at fixed intervals (${enum})."`
 	Seed        uint64        `default:"1" help:"Seed of the arrival times (${default})."`
@@ -46,8 +47,8 @@ of /readyz (files come from the page cache except at the first start), then a ro
   idle      median latency of a response of one sentence over a persistent connection, one at a time
   forward   median time of the model in this process, on the same tokens with the same precision and threads
   ratio     of the two
-  capacity  responses/s of requests of one response, --concurrency of them in flight
-  rate      --load of that; requests arrive at this rate per second, as --arrivals specifies, in an open loop
+  capacity  responses/s of requests of one response, --concurrency of them in flight; 0 with --rate
+  rate      --load of that, or --rate; requests arrive at this rate per second, as --arrivals specifies, in an open loop
   p50 ...   latency of these from when a request is due
   late      99th percentile of how much later it left: processor time that the load generator lacked
 
@@ -110,8 +111,8 @@ func medianRow(rounds []latencyRound) []float64 {
 }
 
 func (c *latencyCmd) validate() error {
-	if min(c.Starts, c.Rounds, c.Idle, c.Tokens, c.Sentences, c.Concurrency) < 1 || c.Seconds <= 0 || c.Load <= 0 || c.Pause < 0 {
-		return cli.Usage(errors.New("--starts, --rounds, --idle, --tokens, --sentences, --concurrency, --seconds and --load take positive numbers, --pause 0 or more"))
+	if min(c.Starts, c.Rounds, c.Idle, c.Tokens, c.Sentences, c.Concurrency) < 1 || c.Seconds <= 0 || c.Load <= 0 || c.Pause < 0 || c.Rate < 0 {
+		return cli.Usage(errors.New("--starts, --rounds, --idle, --tokens, --sentences, --concurrency, --seconds and --load take positive numbers, --pause and --rate 0 or more"))
 	}
 	return nil
 }
@@ -225,14 +226,15 @@ func (c *latencyCmd) loaded(ctx context.Context, r *latencyRound, service *bench
 	if err != nil {
 		return err
 	}
-	n := max(startRequests*c.Concurrency, int(warm.Rate()*c.Seconds/3))
-	full, _, err := run(n, closed)
-	if err != nil {
-		return err
+	if r.rate = c.Rate; r.rate == 0 {
+		full, _, err := run(max(startRequests*c.Concurrency, int(warm.Rate()*c.Seconds/3)), closed)
+		if err != nil {
+			return err
+		}
+		r.capacity, r.failed = full.Rate(), float64(full.Failed)
+		r.rate = c.Load * r.capacity
 	}
-	r.capacity = full.Rate()
-	r.rate = c.Load * r.capacity
-	n = max(1, int(r.rate*c.Seconds))
+	n := max(1, int(r.rate*c.Seconds))
 	due := load.Poisson(random, n, r.rate)
 	if c.Arrivals == "regular" {
 		due = load.Regular(n, r.rate)
@@ -242,7 +244,7 @@ func (c *latencyCmd) loaded(ctx context.Context, r *latencyRound, service *bench
 		return err
 	}
 	bySize.add(responses, l)
-	r.requests, r.failed = float64(n), float64(warm.Failed+full.Failed+l.Failed)
+	r.requests, r.failed = float64(n), r.failed+float64(warm.Failed+l.Failed)
 	for p, to := range map[int]*float64{50: &r.p50, 90: &r.p90, 99: &r.p99} {
 		*to = stats.Milliseconds(l.Percentile(p))
 	}

@@ -61,8 +61,9 @@ func TestBenchLatencyMixed(t *testing.T) {
 		t.Skip("it needs /proc")
 	}
 	stdout, stderr, code := lab(t, "", "latency", "--work", filmTexts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
-		"--starts", "1", "--rounds", "2", "--idle", "5", "--pause", "0s", "--tokens", "11", "--mixed", "--concurrency", "4", "--seconds", "0.2")
+		"--starts", "1", "--rounds", "2", "--idle", "5", "--pause", "0s", "--tokens", "11", "--mixed", "--concurrency", "4", "--seconds", "0.2", "--rate", "50")
 	require.Equal(t, cli.ExitDone, code, stderr)
+	require.Regexp(t, `(?m)^ +1 .* 0\.0 +50\.0 +10 `, stdout, "the capacity is not measured")
 	require.Regexp(t, `(?m)^ *sentences +requests +p50 ms +p90 ms +p99 ms +longest ms\n +1 +\d.*\n +2 to 8 +\d.*\n$`, stdout)
 }
 
@@ -85,6 +86,7 @@ func TestSizes(t *testing.T) {
 func TestBenchLatencyRejectsInvalidFlags(t *testing.T) {
 	for says, args := range map[string][]string{
 		"positive":     {"--load", "0"},
+		"--rate":       {"--rate=-1"},
 		"--work":       {"--work", "nowhere.jsonl"},
 		"--tokens 200": {"--tokens", "200", "--work", filmTexts(t)},
 		"nowhere":      {"--model", "nowhere"},
