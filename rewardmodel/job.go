@@ -71,6 +71,9 @@ type job struct {
 	err       error       // why it failed; read it after done
 	done      chan struct{}
 
+	size       int // tokens at admission
+	admittedAt int // what the scheduler had computed then
+
 	admitted  time.Time
 	started   bool          // a batch has held one of its sequences
 	inference time.Duration // of the batches that held its sequences

@@ -1,6 +1,9 @@
 package rewardmodel
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // scheduler queues the admitted jobs and forms batches from them; see nextBatch
 // for the order. It is passive: no clock, no lock, no goroutine; its owner
@@ -19,7 +22,8 @@ type scheduler struct {
 	standing [priorities]int // tokens of a priority that may be queued instead; 0: as above
 
 	exclusive  func(bool) // Request.Exclusive of the latest batch, or nil
-	jobs       []*job     // with queued sequences; those at the front get the next slot
+	jobs       []*job     // with queued sequences, oldest first
+	computed   int        // tokens of all batches since the start
 	bulkWaited int        // slots in a row that went to interactive jobs while bulk jobs waited
 	short      int        // the next batches that are short although no interactive job waits
 	pending    map[key]*sequence
@@ -78,6 +82,7 @@ func sum(tokens [priorities]int) (sum int) {
 // enqueue queues j. Sequences that are already pending are coalesced: they are
 // computed once.
 func (s *scheduler) enqueue(j *job) {
+	j.size, j.admittedAt = j.tokens, s.computed
 	j.charge = s.charge(j.priority, j.tokens)
 	s.charged[j.priority] += j.charge
 	if s.pending == nil {
@@ -177,11 +182,12 @@ func (s *scheduler) retry(q *sequence) {
 			s.jobs = append(s.jobs, w.job)
 		}
 	}
+	slices.SortStableFunc(s.jobs, func(a, b *job) int { return cmp.Compare(a.admittedAt, b.admittedAt) })
 }
 
-// minTokens is the minimum number of tokens that are computed before j is done,
-// its own included: the jobs of a priority get equal shares, and interactive
-// ones go first.
+// minTokens is about the minimum number of tokens that are computed before j, which is
+// not queued yet, is done, its own included: it waits for interactive jobs, unless it
+// is one, and for those whose response ratio is higher, until it overtakes them.
 func (s *scheduler) minTokens(j *job) int {
 	own, others := 0, 0
 	for _, q := range j.sequences {
@@ -189,8 +195,9 @@ func (s *scheduler) minTokens(j *job) int {
 			own += q.tokens
 		}
 	}
+	ratio := s.responseRatio(&job{size: j.tokens, admittedAt: s.computed})
 	for _, other := range s.jobs {
-		if other.priority <= j.priority {
+		if other.priority < j.priority || other.priority == j.priority && s.responseRatio(other) >= ratio {
 			others += min(other.tokens, own)
 		}
 	}

@@ -179,6 +179,9 @@ func consistent(t *testing.T, s *scheduler, batch []*sequence) {
 		seen[q] = true
 	}
 	var charged [priorities]int
+	if !slices.IsSortedFunc(s.jobs, func(a, b *job) int { return a.admittedAt - b.admittedAt }) {
+		t.Fatal("the jobs are not in the order of arrival")
+	}
 	for _, j := range s.jobs {
 		if j.tokens <= 0 {
 			t.Fatalf("a queued job counts %d tokens", j.tokens)

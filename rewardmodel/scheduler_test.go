@@ -2,6 +2,7 @@ package rewardmodel
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -61,8 +62,8 @@ func lengths(batch []*sequence) []int {
 	return out
 }
 
-// Batches are formed round-robin up to a number of tokens, in the order of each job, and
-// none is closed while any queued sequence would fit.
+// Batches are formed by response ratio up to a number of tokens, in the order of each job,
+// and none is closed while any queued sequence would fit.
 func TestSchedulerBatchesByTokens(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -78,9 +79,10 @@ func TestSchedulerBatchesByTokens(t *testing.T) {
 		{"longer than the budget", [][]int{{50, 3}}, 30, []string{"[50] budget", "[3] drained"}},
 		{"longer than the budget, last", [][]int{{3, 50}}, 30, []string{"[3] budget", "[50] drained"}},
 		{"of any lengths", [][]int{{100, 98, 2, 1}}, 201, []string{"[100 98 2 1] drained"}},
-		{"across jobs", [][]int{{8}, {6, 7}, {9}}, 100, []string{"[8 6 9 7] drained"}},
-		{"round-robin", [][]int{{9, 9, 9, 9}, {7, 8}}, 36, []string{"[9 7 9 8] budget", "[9 9] drained"}},
-		{"one slot after the other", [][]int{{9, 9, 9, 9}, {7, 7, 7, 7}}, 18, []string{"[9 7] budget", "[7 9] budget", "[9 7] budget", "[7 9] drained"}},
+		{"the smallest first", [][]int{{8}, {6, 7}, {9}}, 100, []string{"[8 9 6 7] drained"}},
+		{"the oldest begins, then the smallest", [][]int{{9, 9, 9, 9}, {7, 8}}, 36, []string{"[9 7 8 9] budget", "[9 9] drained"}},
+		{"an eighth for the oldest", [][]int{{2, 2, 2, 2, 2, 9}, {7, 8}}, 32, []string{"[2 2 7 8 2 2 2] budget", "[9] drained"}},
+		{"an eighth in the order of arrival", [][]int{{3}, {9, 9}, {1, 9, 9}, {7, 8}}, 32, []string{"[3 1 7 8 9] budget", "[9 9 9] drained"}},
 		{"others fill what is too little for one", [][]int{{20, 20}, {5, 5, 5}}, 36, []string{"[20 5 5 5] budget", "[20] drained"}},
 		{"the next job has a longer sequence", [][]int{{6, 6}, {20}}, 24, []string{"[6 6] budget", "[20] drained"}},
 	}
@@ -128,23 +130,88 @@ func TestSchedulerIsFair(t *testing.T) {
 	}
 }
 
-// With n jobs, each gets a slot within n batches.
-func TestSchedulerGivesEachJobASlot(t *testing.T) {
-	s := scheduler{budget: 64, limit: 1 << 20}
-	var jobs []*job
-	for i := range 20 {
-		j := jobOf(slices.Repeat([]int{2 + 3*i}, 50)...)
-		jobs = append(jobs, j)
-		s.admit(j)
+// A job overtakes one that is larger by more than it waited longer.
+func TestSchedulerServesByResponseRatio(t *testing.T) {
+	type waiting struct{ size, computed int } // and the tokens that were computed since it came
+	for _, test := range []struct {
+		name string
+		jobs []waiting
+		want []int // sizes
+	}{
+		{"the oldest of equal ones", []waiting{{20, 200}, {20, 100}, {20, 0}}, []int{20, 20, 20}},
+		{"the smallest of new ones", []waiting{{30, 0}, {10, 0}, {20, 0}}, []int{10, 20, 30}},
+		{"a small one that has just come", []waiting{{20, 0}, {40, 199}}, []int{20, 40}},
+		{"one that has waited", []waiting{{20, 0}, {40, 201}}, []int{40, 20}},
+		{"in proportion to their size", []waiting{{900, 8000}, {10, 10}, {100, 2100}}, []int{100, 10, 900}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := scheduler{budget: 100, limit: 1 << 20, computed: 10_000}
+			for _, w := range test.jobs {
+				j := jobOf(w.size)
+				s.admit(j)
+				j.admittedAt -= w.computed
+			}
+			var got []int
+			for _, j := range s.byResponseRatio(s.jobs) {
+				got = append(got, j.size)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
 	}
-	for range jobs {
-		s.nextBatch()
-	}
-	for i, j := range jobs {
-		if len(j.sequences) == 50 {
-			t.Errorf("job %d has not been in any of %d batches", i, len(jobs))
+}
+
+// Whatever comes after a job, it is done as soon as two slots of its priority for each
+// eighth of a batch of what was queued when it came, and of its own, have been computed.
+func TestSchedulerStarvesNoJob(t *testing.T) {
+	const budget = 256
+	for _, kind := range []struct {
+		name string
+		late func(*rand.Rand) []int // lengths of a job that competes
+	}{
+		{"tiny", func(*rand.Rand) []int { return []int{3} }},
+		{"small", func(r *rand.Rand) []int { return []int{3 + r.IntN(30)} }},
+		{"of long sequences", func(r *rand.Rand) []int { return []int{budget/oldestShare + 1 + r.IntN(budget)} }},
+		{"of any size", func(r *rand.Rand) []int { return anyLengths(r, 1+r.IntN(40)) }},
+	} {
+		for _, p := range []priority{interactive, bulk} {
+			t.Run(fmt.Sprint(kind.name, p), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(1, uint64(p)))
+				s := scheduler{budget: budget, limit: 1 << 20}
+				add := func(lengths []int) *job {
+					j := jobOf(lengths...)
+					j.priority = p
+					s.enqueue(j)
+					return j
+				}
+				for range 20 {
+					add(anyLengths(r, 1+r.IntN(40)))
+				}
+				huge := add(anyLengths(r, 400))
+				batches := 0
+				for limit := 2 * (s.tokens*oldestShare/budget + 1); huge.remaining > 0; batches++ {
+					if batches > limit {
+						t.Fatalf("%d of %d tokens wait after %d batches", huge.tokens, huge.size, batches)
+					}
+					for s.tokens-huge.tokens < 10*budget {
+						add(kind.late(r))
+					}
+					batch, _ := s.nextBatch()
+					computed(&s, batch, 0)
+				}
+				t.Logf("%d batches", batches)
+			})
 		}
 	}
+}
+
+func anyLengths(r *rand.Rand, n int) []int {
+	lengths := make([]int, n)
+	for i := range lengths {
+		lengths[i] = 2 + int(r.ExpFloat64()*25)%200
+	}
+	return lengths
 }
 
 func TestSchedulerAdmission(t *testing.T) {

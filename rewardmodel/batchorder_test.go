@@ -326,12 +326,13 @@ func TestAdmissionByTime(t *testing.T) {
 		if wait := refused(t.Context(), distinct("late", 50)); wait < 7*time.Second || wait > 9*time.Second {
 			t.Errorf("800 tokens wait: retry after %v, want the eight seconds until nothing but 200 waits", wait)
 		}
-		<-time.After(6500 * time.Millisecond) // in the middle of a batch: less than two seconds of work wait
+		<-time.After(6500 * time.Millisecond) // in the middle of a batch: two seconds of work wait
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		if wait := refused(ctx, distinct("hasty", 30)); wait < 3*time.Second || wait > 5*time.Second {
 			t.Errorf("retry after %v, want the time until that of the late request, and what it takes", wait)
 		}
+		<-time.After(time.Second) // less than two seconds
 		longer, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		if err := <-call(longer, s, distinct("quick", 1)); err != nil {
