@@ -51,9 +51,7 @@ class AsyncTransport:
             # Connections belong to the event loop that opened them.
             settings = self._config.http_settings()
             if not self._config.may_use_proxy():
-                settings["transport"] = AsyncConnectionPool(
-                    MAX_IDLE_CONNECTIONS, IDLE_TIMEOUT, tls_context()
-                )
+                settings["transport"] = AsyncConnectionPool(MAX_IDLE_CONNECTIONS, IDLE_TIMEOUT, tls_context())
             self._http = httpx.AsyncClient(**settings)  # type: ignore[arg-type]
             self._owner = owner
         return self._http
