@@ -1,6 +1,7 @@
 package encoder
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -66,6 +67,31 @@ func BenchmarkMargins(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(tokens)*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+		})
+	}
+}
+
+// BenchmarkBatches scores batches of 64 to 8,192 tokens, in sentences of 8 to 48, on as many threads as -cpu says, in the
+// precision that ASSAY_BENCH_PRECISION names (bf16).
+func BenchmarkBatches(b *testing.B) {
+	dir := benchCheckpoint(b)
+	r, err := NewRuntime(RuntimeOptions{Device: "cpu", PrecisionLimit: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(r.Close)
+	precision := Precision(cmp.Or(os.Getenv("ASSAY_BENCH_PRECISION"), string(BF16)))
+	m := loadModel(b, r, dir, precision)
+	for _, tokens := range []int{64, 256, 1024, 8192} {
+		b.Run(fmt.Sprint(tokens), func(b *testing.B) {
+			all, _ := sentences(tokens/8, m.net.cfg.Vocab)
+			batch, used := all[:0:0], 0
+			for _, s := range all {
+				if used+len(s.IDs) <= tokens {
+					batch, used = append(batch, s), used+len(s.IDs)
+				}
+			}
+			benchMargins(b, m, batch, used)
 		})
 	}
 }

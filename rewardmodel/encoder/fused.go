@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// fused is a network repacked for scoring on a CPU: the weights are in oneDNN's layout, and everything between two matrix
-// multiplications is one pass over each token (kernels.h). It computes what network computes, without padding and
+// fused is a network repacked for scoring on a CPU, in panels (panels.h), or with the weights in oneDNN's layout and everything
+// between two matrix multiplications in one pass over each token (kernels.h). It computes what network computes, without padding and
 // without a backward pass.
 type fused struct {
 	net       *network // of the embeddings and the classifier
@@ -17,7 +17,7 @@ type fused struct {
 	threads   int
 	embedNorm norm // the norms are float32
 	layers    []fusedLayer
-	int8      *int8Engine // in place of layers, for Int8
+	panels    *panelEngine // in place of layers, for BF16 and Int8
 	pool, out classifierLayer
 
 	finalNorm, headNorm norm // ModernBERT's
@@ -49,7 +49,8 @@ type classifierLayer struct {
 	activation   string     // that follows; "" for none
 }
 
-// fusable reports whether a network can be fused. DeBERTa's disentangled attention is not supported.
+// fusable reports whether a network that is not computed in panels can be fused. DeBERTa's disentangled attention is not
+// supported.
 func fusable(n *network) bool {
 	supported := n.kind == gotch.Float || n.kind == gotch.BFloat16 && cpu.X86.HasAVX512BF16
 	return supported && !n.device.IsCuda() && !n.cfg.Disentangled.Relative && hasLinear()
@@ -76,8 +77,8 @@ func (f *fused) encode(scope *tensorScope, p *packed) *ts.Tensor {
 	}
 	n := f.net
 	k := kernels{scope, f.threads}
-	if f.int8 != nil {
-		return f.int8.encode(k, p, n.device)
+	if f.panels != nil {
+		return f.panels.encode(k, p, n.device)
 	}
 	size, longest := int64(n.cfg.HiddenSize/n.cfg.Heads), p.longest()
 	b := fusedBatch{

@@ -1,78 +1,142 @@
 package encoder
 
-// #include "int8.h"
+// #include "panels.h"
 import "C"
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"unsafe"
 
-	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
+	"assay/rewardmodel"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/logistic"
+	"assay/rewardmodel/tokenizer"
 )
 
-// int8Engine is the layers of a network as int8.h computes them: each thread carries panels of whole sequences through
-// all layers.
-//
-// Weights and activations are both multiplied by a Hadamard matrix first. The matrix is orthogonal, so the result of a
-// matrix multiplication does not change, but outliers in a few channels are spread over all channels and no longer
-// determine the scale (QuaRot, Ashkboos et al. 2024). The weights then have one scale per output and the activations one
-// scale per token. The scale of a token depends on that token only, so the rest of the batch has no effect, no value is
-// clipped, and no calibration is needed.
-type int8Engine struct {
-	level C.int
-	model C.int8_batch // without a batch; its pointers are into tensors of the model
-}
+// ErrPrecision is returned by Load when a precision would move the scores of a model too far.
+var ErrPrecision = errors.New("encoder: the precision moves the scores of this model too far")
+
+// DefaultPrecisionLimit is the maximum mean change that int8 may make to the violation of the built-in check texts. The
+// maximum change of a single text is ten times as large.
+const DefaultPrecisionLimit = 0.01
 
 // hasInt8 returns why this machine does not support int8, or nil if it does.
 func (r *Runtime) hasInt8() error {
 	switch {
 	case r.device.IsCuda():
 		return errors.New("int8 runs only on a CPU; use the device cpu, or precision bf16")
-	case C.int8_best() == C.int8_portable:
+	case C.panel_best(0) == C.int8_portable:
 		return errors.New("the processor has no AVX2 instructions, or the compiler of this binary did not support them; use precision bf16 or fp32")
 	}
 	return nil
 }
 
-// int8Levels are the levels that this processor supports, from the slowest to the fastest.
-func int8Levels() (levels []C.int) {
-	for level := range C.int(C.int8_levels) {
-		if C.int8_supports(level) != 0 {
-			levels = append(levels, level)
-		}
+// supportsInt8 returns why this machine, or a model of that configuration, does not support int8.
+func (r *Runtime) supportsInt8(cfg checkpoint.Config) error {
+	if err := r.hasInt8(); err != nil {
+		return fmt.Errorf("encoder: precision int8: %w", err)
 	}
-	return levels
+	if !panelsSupport(cfg) {
+		return fmt.Errorf("encoder: precision int8 does not support %s; use bf16 or fp32", cfg.ModelType)
+	}
+	return nil
 }
 
-// encode computes the last hidden state of each sequence's first token, [rows of p.first, hidden] in float32.
-func (e *int8Engine) encode(k kernels, p *packed, device gotch.Device) *ts.Tensor {
-	plan := p.panels(k.threads)
-	b, hidden := e.model, int64(e.model.hidden)
-	out, mem := k.empty(gotch.Float, int64(len(p.first)), hidden)
-	if k.err != nil {
+// int8Checks are the built-in check texts for a model.
+func int8Checks(ckpt *checkpoint.Checkpoint) (checks []rewardmodel.Sequence, err error) {
+	tok, err := tokenizer.Load(ckpt.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("encoder: precision int8 needs the model's tokenizer for its built-in texts: %w", err)
+	}
+	for _, text := range int8CheckTexts {
+		checks = append(checks, rewardmodel.Sequence{IDs: tok.Frame(tok.IDs(text))})
+	}
+	return checks, nil
+}
+
+// loadInt8With is loadInt8 without a file, with the given tokenized check texts.
+func (r *Runtime) loadInt8With(ckpt *checkpoint.Checkpoint, checks []rewardmodel.Sequence) (*Model, error) {
+	if err := r.supportsInt8(ckpt.Config); err != nil {
+		return nil, err
+	}
+	m, _, _, err := r.buildInt8(ckpt, checks)
+	return m, err
+}
+
+// buildInt8 quantizes a model, in memory of its own, and validates its scores on the check texts. With context, each text
+// is also a reply to the preceding one.
+func (r *Runtime) buildInt8(ckpt *checkpoint.Checkpoint, checks []rewardmodel.Sequence) (*Model, *panelLayout, movement, error) {
+	m, err := r.loadPlain(ckpt, FP32)
+	if err != nil {
+		return nil, nil, movement{}, err
+	}
+	for i := range checks {
+		checks[i].IDs = checks[i].IDs[:min(len(checks[i].IDs), m.MaxLength())]
+	}
+	if limit := ckpt.MaxContext(); limit > 0 {
+		for i := range len(checks) - 1 {
+			context := checks[i].IDs
+			checks = append(checks, rewardmodel.Sequence{IDs: checks[i+1].IDs, Context: context[:min(len(context), limit)]})
+		}
+	}
+	l := layoutOf(m, ckpt, Int8)
+	moved, err := m.toInt8(l, checks)
+	if err == nil {
+		err = moved.check(Int8, r.limit)
+	}
+	if err != nil {
+		return nil, nil, movement{}, errors.Join(err, m.Close())
+	}
+	return m, l, moved, nil
+}
+
+// toInt8 replaces the float32 network of m. Everything between the matrix multiplications stays float32.
+func (m *Model) toInt8(l *panelLayout, checks []rewardmodel.Sequence) (movement, error) {
+	exact, err := m.Margins(checks)
+	if err != nil {
+		return movement{}, err
+	}
+	if err := m.toPanels(l); err != nil {
+		return movement{}, err
+	}
+	m.precision = Int8
+	got, err := m.Margins(checks)
+	return moved(len(checks), exact, got), err
+}
+
+// movement is by how much int8 moves the violations of check texts.
+type movement struct {
+	mean, largest float64
+	texts         int
+}
+
+// moved compares the margins of check texts, of every aspect, with those in fp32.
+func moved(texts int, exact, got []float32) movement {
+	m := movement{texts: texts}
+	for i := range exact {
+		d := math.Abs(logistic.Sigmoid(float64(exact[i])) - logistic.Sigmoid(float64(got[i])))
+		m.mean, m.largest = m.mean+d/float64(len(exact)), max(m.largest, d)
+	}
+	return m
+}
+
+func (m movement) check(p Precision, limit float64) error {
+	if m.mean <= limit && m.largest <= 10*limit {
 		return nil
 	}
-	clear(mem[len(p.lengths)*int(hidden)*4:])
-	pass := func(v []int64) *C.int64_t { return k.int64s(k.tensorScope.int64s(v, device)) }
-	b.ids, b.positions = pass(p.ids), pass(p.positions)
-	if p.types != nil {
-		b.types = pass(p.types)
-	}
-	b.panels, b.panel = C.int64_t(len(plan.panel)-1), pass(plan.panel)
-	b.first, b.length, b.context, b.result = pass(plan.first), pass(plan.length), pass(plan.context), pass(plan.result)
-	b.out = k.floats(out)
-	b.scratch_bytes = C.int8_scratch(&b, C.int64_t(plan.rows), C.int64_t(p.longest()))
-	scratch, _ := k.empty(gotch.Int8, int64(k.threads)*int64(b.scratch_bytes))
-	b.scratch = (*C.char)(pointer(k.tensorScope, scratch))
-	if k.err == nil {
-		C.int8_encode(&b, e.level, C.int(k.threads))
-	}
-	return out
+	return fmt.Errorf("%w: precision %s moves the violation of %d built-in texts by %.3f on average (limit %g) and by %.3f at most (limit %g); use bf16 or fp32",
+		ErrPrecision, p, m.texts, m.mean, limit, m.largest, 10*limit)
 }
 
 // quantize rounds weight [out, in], which it overwrites, to int8 with one scale per row.
+//
+// Weights and activations are both multiplied by a Hadamard matrix first. The matrix is orthogonal, so the result of a
+// matrix multiplication does not change, but outliers in a few channels are spread over all channels and no longer
+// determine the scale (QuaRot, Ashkboos et al. 2024). The weights then have one scale per output and the activations one
+// scale per token. The scale of a token depends on that token only, so the rest of the batch has no effect, no value is
+// clipped, and no calibration is needed.
 func quantize(weight []float32, in int) (rounded []int8, scales []float32) {
 	rotate(weight, in)
 	rounded, scales = make([]int8, len(weight)), make([]float32, len(weight)/in)

@@ -1,10 +1,10 @@
-// The int8 engine for AVX2, which has no instruction that multiplies and adds bytes exactly: vpmaddubsw saturates, unless
+// int8 panels for AVX2, which has no instruction that multiplies and adds bytes exactly: vpmaddubsw saturates, unless
 // neither factor exceeds 127. So it gets the absolute activations, and their signs move to the weights.
-#include "int8_levels.h"
-#ifdef INT8_X86
+#include "panel_levels.h"
+#ifdef PANELS_X86
 #pragma GCC target("avx2,fma")
 #pragma GCC optimize("fp-contract=off")
-#include "int8_vector_avx2.h"
+#include "vector_avx2.h"
 
 enum { TILE_ROWS = 4, TILE_COLUMNS = 16 };
 
@@ -12,7 +12,7 @@ INLINE void tile_begin(void) {}
 
 INLINE void tile_end(void) {}
 
-INLINE void tile(const int8_t *weight, const uint8_t *x, int64_t steps, int64_t rows, int32_t *sums) {
+INLINE void tile(const uint8_t *weight, const uint8_t *x, int64_t steps, int64_t rows, int32_t *sums) {
 	__m256i s[TILE_ROWS][2];
 	for (int r = 0; r < TILE_ROWS; r++) s[r][0] = s[r][1] = _mm256_setzero_si256();
 	const __m256i zero = _mm256_set1_epi8((char)zero_point), ones = _mm256_set1_epi16(1);
@@ -35,5 +35,6 @@ INLINE void tile(const int8_t *weight, const uint8_t *x, int64_t steps, int64_t 
 }
 #define SIGNED_SUMS 1
 #define PANELS int8_panels_avx2
-#include "int8_panel.h"
+#include "panel_int8.h"
+#include "panel_layers.h"
 #endif

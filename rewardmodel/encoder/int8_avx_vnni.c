@@ -1,9 +1,9 @@
-// The int8 engine for AVX-VNNI: its dot products of bytes have 256 bits.
-#include "int8_levels.h"
-#ifdef INT8_X86
+// int8 panels for AVX-VNNI: its dot products of bytes have 256 bits.
+#include "panel_levels.h"
+#ifdef PANELS_X86
 #pragma GCC target("avx2,fma,avxvnni")
 #pragma GCC optimize("fp-contract=off")
-#include "int8_vector_avx2.h"
+#include "vector_avx2.h"
 
 enum { TILE_ROWS = 4, TILE_COLUMNS = 16 };
 
@@ -11,7 +11,7 @@ INLINE void tile_begin(void) {}
 
 INLINE void tile_end(void) {}
 
-INLINE void tile(const int8_t *weight, const uint8_t *x, int64_t steps, int64_t rows, int32_t *sums) {
+INLINE void tile(const uint8_t *weight, const uint8_t *x, int64_t steps, int64_t rows, int32_t *sums) {
 	__m256i s[TILE_ROWS][2];
 	for (int r = 0; r < TILE_ROWS; r++) s[r][0] = s[r][1] = _mm256_setzero_si256();
 	for (int64_t step = 0; step < steps; step++, x += 1024)
@@ -33,5 +33,6 @@ INLINE void tile(const int8_t *weight, const uint8_t *x, int64_t steps, int64_t 
 }
 
 #define PANELS int8_panels_avx_vnni
-#include "int8_panel.h"
+#include "panel_int8.h"
+#include "panel_layers.h"
 #endif

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/tokenizer"
-	"assay/rewardmodel/train"
 )
 
 // wideRuntime accepts int8 for models with few channels, over which rounding averages out less than in real ones.
@@ -54,7 +52,7 @@ func needInt8(t testing.TB, r *Runtime) {
 }
 
 // TestInt8Golden compares int8 with fp32 on every architecture. Over the few channels of these models, rounding averages
-// out less than in real ones, which TestInt8Quality covers.
+// out less than in real ones, which TestPanelsQuality covers.
 func TestInt8Golden(t *testing.T) {
 	dirs, err := filepath.Glob("../checkpoint/testdata/*/golden.json")
 	if err != nil || len(dirs) == 0 {
@@ -89,36 +87,6 @@ func TestInt8Golden(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestInt8LeaksNothing checks that no tensor is left after loading, scoring and closing.
-func TestInt8LeaksNothing(t *testing.T) {
-	r := wideRuntime(t)
-	needInt8(t, r)
-	dir := "../checkpoint/testdata/roberta-two"
-	batch := readGolden(t, dir).sequences()
-	before := ts.LiveTensors.Load()
-	for range 2 {
-		m, err := r.loadInt8With(openCheckpoint(t, dir), batch)
-		if err != nil {
-			t.Fatal(err)
-		}
-		loaded := ts.LiveTensors.Load()
-		for range 3 {
-			if _, err := m.Margins(batch); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if now := ts.LiveTensors.Load(); now > loaded {
-			t.Errorf("%d tensors live after scoring, %d before", now, loaded)
-		}
-		if err := m.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if now := ts.LiveTensors.Load(); now > before {
-			t.Errorf("%d tensors live after Close, %d at the start", now, before)
-		}
 	}
 }
 
@@ -256,65 +224,9 @@ func TestInt8DoesNotDependOnTheBatch(t *testing.T) {
 	}
 }
 
-// TestInt8KeepsNonFinite checks that a value that is not finite is not lost in the integers.
-func TestInt8KeepsNonFinite(t *testing.T) {
-	for _, value := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))} {
-		m := loadInt8(t, wideRuntime(t), randomCheckpoint(t, rand.New(rand.NewPCG(5, 6)), 64, 2, 128, checkpoint.GELU, "a"), sequences([]int32{1, 2, 3}))
-		m.words()[5*64+7] = value
-		if _, err := m.Margins(sequences([]int32{1, 4, 3})); err != nil {
-			t.Errorf("without the token: %v", err)
-		}
-		if margins, err := m.Margins(sequences([]int32{1, 4, 3, 5})); !errors.Is(err, train.ErrNotFinite) {
-			t.Errorf("%v: %v, %v", value, margins, err)
-		}
-	}
-}
-
-// TestInt8LevelsAgree scores at every level that the processor supports: not one bit of a last hidden state may differ.
-func TestInt8LevelsAgree(t *testing.T) {
-	r := wideRuntime(t)
-	dirs := []string{randomCheckpoint(t, rand.New(rand.NewPCG(5, 6)), 60, 3, 100, checkpoint.GELUTanh, "a", "b")}
-	if _, err := os.Stat(shippedModel); err == nil && !testing.Short() {
-		dirs = append(dirs, shippedModel)
-	}
-	for _, dir := range dirs {
-		m := loadInt8(t, r, dir, sequences([]int32{1, 2, 3}))
-		batch := withContexts(rand.New(rand.NewPCG(7, 8)), 12, 64, m.net.cfg.Vocab)
-		if !m.net.contexts {
-			for i := range batch {
-				batch[i].Context = nil
-			}
-		}
-		var want []float32
-		for _, level := range int8Levels() {
-			m.fused.int8.level = level
-			p, err := m.net.pack(batch)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var states []float32
-			err = r.do(func() error {
-				var scope tensorScope
-				defer scope.drop()
-				states = scope.values(m.encode(&scope, p), len(batch)*m.net.cfg.HiddenSize, m.net.device)
-				return scope.err
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if want == nil {
-				want = states
-			}
-			if !slices.Equal(asBytes(states), asBytes(want)) {
-				t.Errorf("level %d differs from the portable one", level)
-			}
-		}
-	}
-}
-
 // words are the embeddings of an int8 model.
 func (m *Model) words() []float32 {
-	return unsafe.Slice((*float32)(unsafe.Pointer(m.fused.int8.model.word)), m.net.cfg.Vocab*m.net.cfg.HiddenSize)
+	return unsafe.Slice((*float32)(unsafe.Pointer(m.fused.panels.model.word)), m.net.cfg.Vocab*m.net.cfg.HiddenSize)
 }
 
 // hostile returns a sequence of the tokens with the largest embeddings.
@@ -333,13 +245,5 @@ func (m *Model) hostile() []int32 {
 
 func shippedInt8(t testing.TB, r *Runtime) (*Model, *tokenizer.Tokenizer) {
 	t.Helper()
-	if _, err := os.Stat(shippedModel); err != nil {
-		t.Skip("no shipped model: run make model")
-	}
-	needInt8(t, r)
-	tok, err := tokenizer.Load(shippedModel)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return loadModel(t, r, shippedModel, Int8), tok
+	return shippedInPanels(t, r, Int8)
 }

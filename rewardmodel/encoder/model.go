@@ -70,7 +70,17 @@ type Model struct {
 // checkpoint's tokenizer. It fails with ErrPrecision when scores change by more than RuntimeOptions.PrecisionLimit.
 func (r *Runtime) Load(ckpt *checkpoint.Checkpoint, precision Precision) (*Model, error) {
 	if precision == Int8 {
-		return r.loadInt8(ckpt)
+		if err := r.supportsInt8(ckpt.Config); err != nil {
+			return nil, err
+		}
+		return r.loadPanels(ckpt, Int8)
+	}
+	_, precision, err := r.resolve(precision)
+	if err != nil {
+		return nil, err
+	}
+	if precision == BF16 && r.bf16Panels(ckpt.Config) {
+		return r.loadPanels(ckpt, BF16)
 	}
 	m, err := r.loadPlain(ckpt, precision)
 	if err != nil || !fusable(m.net) {

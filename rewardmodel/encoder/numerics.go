@@ -14,7 +14,7 @@ import (
 )
 
 // numericsVersion is the version of the arithmetic. Increase it with every change that can alter a bit of a score.
-const numericsVersion = 2
+const numericsVersion = 3
 
 // Numerics returns how the ids of Model.Numerics begin on this machine: the version of the arithmetic and the set of
 // instructions. It is "" on a GPU, where scores depend on the batch.
@@ -52,15 +52,15 @@ func hasAMX() bool {
 	return cpu.X86.HasAMXBF16 && cpu.X86.HasAMXInt8 && !forbidden
 }
 
-// Numerics returns an id of the arithmetic, such as 1/avx512-bf16/int8/8d2c71f0: that of Runtime.Numerics, the precision,
+// Numerics returns an id of the arithmetic, such as 3/avx512-bf16/int8/8d2c71f0: that of Runtime.Numerics, the precision,
 // and a checksum of what this model computes for a few fixed sequences. Scores of the same weights with the same id are
 // equal bit by bit, whatever else is in a batch, with any number of threads, in any process.
 //
-// It returns "" where scores depend on the batch: for a model whose layers run as tensor operations, for bf16 with AMX,
-// where the order of oneDNN's sums depends on the number of rows, and if a sequence that it scores alone differs.
+// It returns "" where scores depend on the batch: for a model whose layers run as tensor operations, where oneDNN multiplies
+// bf16 with AMX, in an order of sums that depends on the number of rows, and if a sequence that it scores alone differs.
 func (m *Model) Numerics() (string, error) {
 	prefix := m.runtime.Numerics()
-	if m.fused == nil || prefix == "" || m.precision == BF16 && hasAMX() {
+	if m.fused == nil || prefix == "" || m.fused.panels == nil && m.precision == BF16 && hasAMX() {
 		return "", nil
 	}
 	probes := m.probes()

@@ -49,15 +49,15 @@ var ErrClosed = errors.New("encoder: the libtorch runtime is closed")
 // therefore run on a single goroutine that is permanently locked to its thread. Models and learners of a Runtime share
 // that thread and stop with it.
 type Runtime struct {
-	device  gotch.Device
-	threads int     // per operation on the CPU
-	limit   float64 // mean change that int8 may make; see RuntimeOptions.PrecisionLimit
-	int8Dir int8Dir // RuntimeOptions.PackedDir
-	watch   CallWatcher
-	work    chan func()
-	stop    chan struct{}
-	done    chan struct{}
-	once    sync.Once
+	device    gotch.Device
+	threads   int       // per operation on the CPU
+	limit     float64   // mean change that int8 may make; see RuntimeOptions.PrecisionLimit
+	packedDir packedDir // RuntimeOptions.PackedDir
+	watch     CallWatcher
+	work      chan func()
+	stop      chan struct{}
+	done      chan struct{}
+	once      sync.Once
 }
 
 // CallWatcher is notified of each scoring forward pass, on the goroutine that runs it. Loading and training steps are not
@@ -78,7 +78,7 @@ type RuntimeOptions struct {
 	// PrecisionLimit is the maximum mean change of the violation of the built-in texts with Int8, above which Load fails;
 	// the maximum change of a single text is ten times as large. 0 uses DefaultPrecisionLimit.
 	PrecisionLimit float64
-	// PackedDir is a directory for int8 models as they are computed with, so that they load at once and processes share
+	// PackedDir is a directory for models in bf16 and int8 as they are computed with, so that they load at once and processes share
 	// their memory. It is created; its files may be removed at any time. "" keeps none.
 	PackedDir string
 	// Device is "auto" (or empty), "cpu", or "cuda:N". Auto uses the first CUDA device when libtorch finds one.
@@ -93,7 +93,7 @@ func NewRuntime(opts RuntimeOptions) (*Runtime, error) {
 	if !(opts.PrecisionLimit >= 0) {
 		return nil, fmt.Errorf("encoder: precision limit is %v; use a positive number, such as %v", opts.PrecisionLimit, DefaultPrecisionLimit)
 	}
-	r := &Runtime{int8Dir: int8Dir(opts.PackedDir), work: make(chan func()), stop: make(chan struct{}), done: make(chan struct{})}
+	r := &Runtime{packedDir: packedDir(opts.PackedDir), work: make(chan func()), stop: make(chan struct{}), done: make(chan struct{})}
 	if r.limit = opts.PrecisionLimit; r.limit == 0 {
 		r.limit = DefaultPrecisionLimit
 	}

@@ -15,7 +15,7 @@ type Compute struct {
 	// PrecisionLimit is the maximum mean absolute difference between the int8 and fp32 violations of the built-in texts;
 	// a model above it is refused. 0: encoder.DefaultPrecisionLimit.
 	PrecisionLimit float64
-	PackedDir      string // of int8 models as they are computed with; "" keeps none
+	PackedDir      string // of models in int8 and bf16 as they are computed with; "" keeps none
 	Device         string // auto (or empty), cpu or cuda:N
 	Threads        int    // of the CPU; 0: all CPUs available to the process
 }

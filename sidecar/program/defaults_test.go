@@ -34,7 +34,7 @@ func TestFlagDefaultsMatchTheLibraries(t *testing.T) {
 	require.Equal(t, gate.DefaultConfig(), training.Gate)
 	require.Equal(t, training, parsed("trainer", "--nats-url", "nats://127.0.0.1:4222").Trainer.RetrainFlags.Config())
 
-	// The library keeps int8 models only in a directory that is set; the command, in the cache directory of the user.
+	// The library keeps models as they are computed with only in a directory that is set; the command, in the cache directory of the user.
 	got, err := parsed("serve", "--data-dir", "d", "--packed-weights", "none").Serve.Config()
 	require.NoError(t, err)
 	want := serve.DefaultConfig()

@@ -60,14 +60,20 @@ func qualityBags(t *testing.T) []string {
 	return bags
 }
 
-// TestInt8Quality scores bags with the shipped model in fp32 and int8: the rewards must correlate, and almost
-// all decisions must be the same.
-func TestInt8Quality(t *testing.T) {
+// TestPanelsQuality scores bags with the shipped model in fp32, and in int8 and bf16: the rewards must correlate, and
+// almost all decisions must be the same.
+func TestPanelsQuality(t *testing.T) {
 	if testing.Short() {
-		t.Skip("scores hundreds of texts twice")
+		t.Skip("scores hundreds of texts three times")
 	}
+	for p, correlation := range map[Precision]float64{Int8: 0.998, BF16: 0.9999} {
+		t.Run(string(p), func(t *testing.T) { compareWithFP32(t, p, correlation) })
+	}
+}
+
+func compareWithFP32(t *testing.T, p Precision, leastCorrelation float64) {
 	r := newRuntime(t)
-	small, tok := shippedInt8(t, r)
+	small, tok := shippedInPanels(t, r, p)
 	exact := loadModel(t, r, shippedModel, FP32)
 	ckpt, err := checkpoint.Open(shippedModel)
 	if err != nil {
@@ -124,10 +130,10 @@ func TestInt8Quality(t *testing.T) {
 		moved, worst = moved+d/float64(len(wantScores)), max(worst, d)
 	}
 	c := correlation(want, got)
-	t.Logf("%d bags of %d texts: correlation of rewards %.5f, %d verdicts flip; violation moves by %.4f, at most %.3f",
+	t.Logf("%d bags of %d texts: correlation of rewards %.6f, %d verdicts flip; violation moves by %.5f, at most %.4f",
 		len(bags), len(batch), c, flips, moved, worst)
-	if c < 0.998 {
-		t.Errorf("rewards correlate by %.5f, want 0.998", c)
+	if c < leastCorrelation {
+		t.Errorf("rewards correlate by %.5f, want %g", c, leastCorrelation)
 	}
 	if float64(flips) >= 0.005*float64(len(bags)) {
 		t.Errorf("%d of %d decisions change, want fewer than 0.5 %%", flips, len(bags))

@@ -20,80 +20,86 @@ import (
 	"assay/internal/durable"
 )
 
-// int8File is what precedes the content of a file of an int8 model: everything that int8Layout lays out, as processes map
+// packedFile is what precedes the content of a file of a model that is computed in panels: everything that panelLayout lays out, as processes map
 // it into their memory, which they share. It is the same for every level of instructions. All numbers are little-endian:
 //
-//	 8 bytes  "assayi8\n"
+//	 8 bytes  "assay-w\n"
 //	32        the key: a SHA-256 of what the content was computed from, and how
 //	 8        the size of the content
-//	16        by how much int8 moves the violation of the built-in texts: the mean and the maximum, as float64
+//	16        by how much int8 moves the violation of the built-in texts: the mean and the maximum, as float64; 0 in bf16
 //	 4        the number of those texts
 //	 4        CRC-32C of the 68 bytes above and the content
 //	56        zeros
 //
 // Files only ever appear whole, and never change, since processes have them mapped.
-type int8File struct {
-	key   [32]byte
-	size  int
-	moved movement
+type packedFile struct {
+	key       [32]byte
+	precision Precision // in its name
+	size      int
+	moved     movement
 }
 
 const (
-	int8Magic  = "assayi8\n"
-	int8Header = 128
-	int8Sealed = 68 // bytes before the checksum
-	int8Suffix = ".int8"
-	int8Kept   = 4 // files in a directory: those used last
+	packedMagic  = "assay-w\n"
+	packedHeader = 128
+	packedSealed = 68 // bytes before the checksum
+	packedKept   = 4  // files in a directory: those used last
 )
 
-var errInt8File = errors.New("encoder: not a file of this int8 model, or a damaged one")
+var errPackedFile = errors.New("encoder: not a file of this model, or a damaged one")
 
 // header returns the header of a file with that content.
-func (f int8File) header(content []byte) []byte {
-	h := append([]byte(int8Magic), f.key[:]...)
+func (f packedFile) header(content []byte) []byte {
+	h := append([]byte(packedMagic), f.key[:]...)
 	h = binary.LittleEndian.AppendUint64(h, uint64(len(content)))
 	h = binary.LittleEndian.AppendUint64(h, math.Float64bits(f.moved.mean))
 	h = binary.LittleEndian.AppendUint64(h, math.Float64bits(f.moved.largest))
 	h = binary.LittleEndian.AppendUint32(h, uint32(f.moved.texts))
-	h = binary.LittleEndian.AppendUint32(h, int8Checksum(h, content))
-	return append(h, make([]byte, int8Header-len(h))...)
+	h = binary.LittleEndian.AppendUint32(h, packedChecksum(h, content))
+	return append(h, make([]byte, packedHeader-len(h))...)
 }
 
-func int8Checksum(sealed, content []byte) uint32 {
+func packedChecksum(sealed, content []byte) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	return crc32.Update(crc32.Checksum(sealed, table), table, content)
 }
 
 // read checks a whole file against f.key and f.size, and returns its content.
-func (f *int8File) read(file []byte) (content []byte, err error) {
-	if len(file) != int8Header+f.size {
-		return nil, errInt8File
+func (f *packedFile) read(file []byte) (content []byte, err error) {
+	if len(file) != packedHeader+f.size {
+		return nil, errPackedFile
 	}
-	content = file[int8Header:]
+	content = file[packedHeader:]
 	f.moved = movement{
 		mean:    math.Float64frombits(binary.LittleEndian.Uint64(file[48:])),
 		largest: math.Float64frombits(binary.LittleEndian.Uint64(file[56:])),
 		texts:   int(binary.LittleEndian.Uint32(file[64:])),
 	}
-	if !bytes.Equal(file[:int8Header], f.header(content)) {
-		return nil, errInt8File
+	if !bytes.Equal(file[:packedHeader], f.header(content)) {
+		return nil, errPackedFile
 	}
 	return content, nil
 }
 
-// int8Dir is a directory of such files; "" holds none.
-type int8Dir string
+// packedDir is a directory of such files; "" holds none.
+type packedDir string
 
-func (d int8Dir) path(key [32]byte) string {
-	return filepath.Join(string(d), fmt.Sprintf("%x%s", key, int8Suffix))
+func (d packedDir) path(f packedFile) string {
+	return filepath.Join(string(d), fmt.Sprintf("%x.%s", f.key, f.precision))
+}
+
+// isPacked reports whether a name is that of such a file.
+func isPacked(name string) bool {
+	suffix := filepath.Ext(name)
+	return (suffix == "."+string(Int8) || suffix == "."+string(BF16)) && !durable.IsTemp(name)
 }
 
 // open maps the file of f.key, and returns it and its content. The caller unmaps it.
-func (d int8Dir) open(f *int8File) (mapped, content []byte, err error) {
+func (d packedDir) open(f *packedFile) (mapped, content []byte, err error) {
 	if d == "" {
 		return nil, nil, os.ErrNotExist
 	}
-	file, err := os.OpenFile(d.path(f.key), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	file, err := os.OpenFile(d.path(*f), os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -102,8 +108,8 @@ func (d int8Dir) open(f *int8File) (mapped, content []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() != int64(int8Header+f.size) {
-		return nil, nil, errInt8File
+	if !info.Mode().IsRegular() || info.Size() != int64(packedHeader+f.size) {
+		return nil, nil, errPackedFile
 	}
 	mapped, err = unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED|unix.MAP_POPULATE)
 	if err != nil {
@@ -118,11 +124,11 @@ func (d int8Dir) open(f *int8File) (mapped, content []byte, err error) {
 }
 
 // write adds a file, and removes those that have not been used for longest. Several processes can write it at a time.
-func (d int8Dir) write(f int8File, content []byte) error {
+func (d packedDir) write(f packedFile, content []byte) error {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return err
 	}
-	err := durable.WriteTo(d.path(f.key), 0o600, func(w io.Writer) error {
+	err := durable.WriteTo(d.path(f), 0o600, func(w io.Writer) error {
 		_, err := w.Write(f.header(content))
 		if err == nil {
 			_, err = w.Write(content)
@@ -133,7 +139,7 @@ func (d int8Dir) write(f int8File, content []byte) error {
 }
 
 // prune keeps the files that were used last. Processes that have mapped another one keep its content.
-func (d int8Dir) prune() error {
+func (d packedDir) prune() error {
 	entries, err := os.ReadDir(string(d))
 	if err != nil {
 		return err
@@ -144,12 +150,12 @@ func (d int8Dir) prune() error {
 	}
 	var files []used
 	for _, entry := range entries {
-		if info, err := entry.Info(); err == nil && strings.HasSuffix(entry.Name(), int8Suffix) && !durable.IsTemp(entry.Name()) {
+		if info, err := entry.Info(); err == nil && isPacked(entry.Name()) {
 			files = append(files, used{entry.Name(), info.ModTime()})
 		}
 	}
 	slices.SortFunc(files, func(a, b used) int { return cmp.Or(b.at.Compare(a.at), strings.Compare(a.name, b.name)) })
-	for _, old := range files[min(int8Kept, len(files)):] {
+	for _, old := range files[min(packedKept, len(files)):] {
 		if gone := os.Remove(filepath.Join(string(d), old.name)); gone != nil && !errors.Is(gone, os.ErrNotExist) { // another process prunes too
 			err = errors.Join(err, gone)
 		}

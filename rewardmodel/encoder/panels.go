@@ -4,7 +4,7 @@ package encoder
 // rows share each read of the weights.
 const maxPanel = 256
 
-// panels are a batch as int8.h takes it: whole sequences, each panel preceded by the contexts that its sequences need.
+// panels are a batch as panels.h takes it: whole sequences, each panel preceded by the contexts that its sequences need.
 type panels struct {
 	panel                          []int64 // the first segment of each panel, and the number of segments
 	first, length, context, result []int64 // of each segment

@@ -25,8 +25,23 @@ INLINE ints iadd(ints a, ints b) { return _mm512_add_epi32(a, b); }
 INLINE ints iand(ints a, ints b) { return _mm512_and_si512(a, b); }
 INLINE ints ilarger(ints a, ints b) { return _mm512_max_epi32(a, b); }
 INLINE ints exponent_bits(ints a) { return _mm512_slli_epi32(a, 23); }
+INLINE ints upper_half(ints a) { return _mm512_slli_epi32(a, 16); }
 INLINE vec to_floats(ints a) { return _mm512_cvtepi32_ps(a); }
 INLINE void store_bytes(uint8_t *p, ints a) { _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(a)); }
+
+INLINE vec widen(const uint16_t *p) { return from_bits(upper_half(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)))); }
+
+// store_halves rounds to bf16, to the nearest, ties to even; NaN stays NaN.
+INLINE void store_halves(uint16_t *p, vec a) {
+#ifdef __AVX512BF16__
+	_mm256_storeu_si256((__m256i *)p, (__m256i)_mm512_cvtneps_pbh(a));
+#else
+	ints b = bits(a), odd = _mm512_and_si512(_mm512_srli_epi32(b, 16), iall(1));
+	ints rounded = _mm512_add_epi32(_mm512_add_epi32(b, iall(0x7fff)), odd);
+	rounded = _mm512_mask_or_epi32(rounded, _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), b, iall(1 << 22));
+	_mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16)));
+#endif
+}
 
 INLINE float sum(vec a) {
 	__m256 b = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));

@@ -25,6 +25,7 @@ INLINE ints iadd(ints x, ints y) { return (ints){_mm256_add_epi32(x.a, y.a), _mm
 INLINE ints iand(ints x, ints y) { return (ints){_mm256_and_si256(x.a, y.a), _mm256_and_si256(x.b, y.b)}; }
 INLINE ints ilarger(ints x, ints y) { return (ints){_mm256_max_epi32(x.a, y.a), _mm256_max_epi32(x.b, y.b)}; }
 INLINE ints exponent_bits(ints x) { return (ints){_mm256_slli_epi32(x.a, 23), _mm256_slli_epi32(x.b, 23)}; }
+INLINE ints upper_half(ints x) { return (ints){_mm256_slli_epi32(x.a, 16), _mm256_slli_epi32(x.b, 16)}; }
 INLINE vec to_floats(ints x) { return (vec){_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
 
 INLINE void store_bytes(uint8_t *p, ints x) {
@@ -32,6 +33,24 @@ INLINE void store_bytes(uint8_t *p, ints x) {
 	__m256i words = _mm256_packus_epi32(_mm256_and_si256(x.a, low), _mm256_and_si256(x.b, low)); // a0-3 b0-3 a4-7 b4-7
 	__m256i bytes = _mm256_packus_epi16(words, words);
 	_mm_storeu_si128((__m128i *)p, _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(bytes, order)));
+}
+
+INLINE vec widen(const uint16_t *p) {
+	__m256i a = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), b = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(p + 8)));
+	return from_bits(upper_half((ints){a, b}));
+}
+
+// rounded_half is x rounded to bf16, to the nearest, ties to even, in the low half; NaN stays NaN.
+INLINE __m256i rounded_half(__m256 x) {
+	__m256i b = _mm256_castps_si256(x), odd = _mm256_and_si256(_mm256_srli_epi32(b, 16), _mm256_set1_epi32(1));
+	__m256i rounded = _mm256_add_epi32(_mm256_add_epi32(b, _mm256_set1_epi32(0x7fff)), odd);
+	__m256i quiet = _mm256_or_si256(b, _mm256_set1_epi32(1 << 22)), unordered = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+	return _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, unordered), 16);
+}
+
+INLINE void store_halves(uint16_t *p, vec x) {
+	__m256i words = _mm256_packus_epi32(rounded_half(x.a), rounded_half(x.b)); // a0-3 b0-3 a4-7 b4-7
+	_mm256_storeu_si256((__m256i *)p, _mm256_permute4x64_epi64(words, 0xd8));
 }
 
 INLINE float sum(vec x) {

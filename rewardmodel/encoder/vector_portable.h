@@ -28,8 +28,23 @@ INLINE ints iadd(ints a, ints b) { ints r; EACH((int32_t)((uint32_t)a.v[i] + (ui
 INLINE ints iand(ints a, ints b) { ints r; EACH(a.v[i] & b.v[i]); }
 INLINE ints ilarger(ints a, ints b) { ints r; EACH(a.v[i] > b.v[i] ? a.v[i] : b.v[i]); }
 INLINE ints exponent_bits(ints a) { ints r; EACH((int32_t)((uint32_t)a.v[i] << 23)); }
+INLINE ints upper_half(ints a) { ints r; EACH((int32_t)((uint32_t)a.v[i] << 16)); }
 INLINE vec to_floats(ints a) { vec r; EACH((float)a.v[i]); }
 INLINE void store_bytes(uint8_t *p, ints a) { for (int i = 0; i < 16; i++) p[i] = (uint8_t)a.v[i]; }
+
+INLINE vec widen(const uint16_t *p) {
+	ints r;
+	for (int i = 0; i < 16; i++) r.v[i] = (int32_t)((uint32_t)p[i] << 16);
+	return from_bits(r);
+}
+
+// store_halves rounds to bf16, to the nearest, ties to even; NaN stays NaN.
+INLINE void store_halves(uint16_t *p, vec a) {
+	for (int i = 0; i < 16; i++) {
+		uint32_t b = (uint32_t)bits(a).v[i];
+		p[i] = (uint16_t)((a.v[i] == a.v[i] ? b + 0x7fff + (b >> 16 & 1) : b | 1 << 22) >> 16);
+	}
+}
 
 INLINE float sum(vec a) {
 	for (int n = 8; n > 0; n /= 2)

@@ -18,24 +18,24 @@ import (
 	"assay/rewardmodel"
 )
 
-func testFile(size int) (int8File, []byte) {
+func testFile(size int) (packedFile, []byte) {
 	rng := rand.New(rand.NewPCG(1, uint64(size)))
-	f, content := int8File{key: [32]byte{1, 2, 3}, size: size, moved: movement{mean: 0.001, largest: 0.01, texts: 36}}, make([]byte, size)
+	f, content := packedFile{key: [32]byte{1, 2, 3}, precision: Int8, size: size, moved: movement{mean: 0.001, largest: 0.01, texts: 36}}, make([]byte, size)
 	for i := range content {
 		content[i] = byte(rng.Uint32())
 	}
 	return f, content
 }
 
-// TestInt8File writes a file, and damages it in every way: what is not the whole file of that key is not used.
-func TestInt8File(t *testing.T) {
-	dir := int8Dir(filepath.Join(t.TempDir(), "a", "b"))
+// TestPackedFile writes a file, and damages it in every way: what is not the whole file of that key is not used.
+func TestPackedFile(t *testing.T) {
+	dir := packedDir(filepath.Join(t.TempDir(), "a", "b"))
 	f, content := testFile(1000)
 	if err := dir.write(f, content); err != nil {
 		t.Fatal(err)
 	}
-	open := func(key [32]byte, size int) (int8File, error) {
-		f := int8File{key: key, size: size}
+	open := func(key [32]byte, size int) (packedFile, error) {
+		f := packedFile{key: key, precision: Int8, size: size}
 		mapped, got, err := dir.open(&f)
 		if err == nil {
 			if !bytes.Equal(got, content) {
@@ -48,13 +48,13 @@ func TestInt8File(t *testing.T) {
 	if got, err := open(f.key, f.size); err != nil || got != f {
 		t.Fatalf("%+v, %v; want %+v", got, err, f)
 	}
-	if _, err := open(f.key, f.size-64); !errors.Is(err, errInt8File) {
+	if _, err := open(f.key, f.size-64); !errors.Is(err, errPackedFile) {
 		t.Errorf("another size: %v", err)
 	}
 	if _, err := open([32]byte{9}, f.size); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("another key: %v", err)
 	}
-	path := dir.path(f.key)
+	path := dir.path(f)
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestInt8File(t *testing.T) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := open(f.key, f.size); !errors.Is(err, errInt8File) {
+		if _, err := open(f.key, f.size); !errors.Is(err, errPackedFile) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -72,7 +72,7 @@ func TestInt8File(t *testing.T) {
 		changed[i] ^= 1 << (i % 8)
 		damaged("a bit", changed)
 	}
-	for _, n := range []int{0, 1, int8Header - 1, int8Header, len(whole) - 1} {
+	for _, n := range []int{0, 1, packedHeader - 1, packedHeader, len(whole) - 1} {
 		damaged("cut off", whole[:n])
 	}
 	damaged("longer", append(slices.Clone(whole), 0))
@@ -80,20 +80,20 @@ func TestInt8File(t *testing.T) {
 	if err := errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(f.key, f.size); !errors.Is(err, errInt8File) {
+	if _, err := open(f.key, f.size); !errors.Is(err, errPackedFile) {
 		t.Errorf("a pipe: %v", err)
 	}
 }
 
-func FuzzInt8File(f *testing.F) {
+func FuzzPackedFile(f *testing.F) {
 	file, content := testFile(200)
 	f.Add(append(file.header(content), content...))
-	f.Add(make([]byte, int8Header+200))
+	f.Add(make([]byte, packedHeader+200))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got := int8File{key: file.key, size: file.size}
+		got := packedFile{key: file.key, size: file.size}
 		content, err := got.read(data)
 		if err != nil {
-			if !errors.Is(err, errInt8File) {
+			if !errors.Is(err, errPackedFile) {
 				t.Error(err)
 			}
 			return
@@ -104,9 +104,9 @@ func FuzzInt8File(f *testing.F) {
 	})
 }
 
-// TestInt8FileWriters has several processes start at once: each finds no file, or the whole one.
-func TestInt8FileWriters(t *testing.T) {
-	dir := int8Dir(t.TempDir())
+// TestPackedFileWriters has several processes start at once: each finds no file, or the whole one.
+func TestPackedFileWriters(t *testing.T) {
+	dir := packedDir(t.TempDir())
 	want, content := testFile(1 << 20)
 	var all sync.WaitGroup
 	for range 4 {
@@ -117,7 +117,7 @@ func TestInt8FileWriters(t *testing.T) {
 		})
 		all.Go(func() {
 			for range 50 {
-				f := int8File{key: want.key, size: want.size}
+				f := packedFile{key: want.key, precision: Int8, size: want.size}
 				mapped, got, err := dir.open(&f)
 				switch {
 				case errors.Is(err, fs.ErrNotExist):
@@ -137,21 +137,21 @@ func TestInt8FileWriters(t *testing.T) {
 	all.Wait()
 }
 
-// TestInt8FilesAreFew keeps only the files that were used last.
-func TestInt8FilesAreFew(t *testing.T) {
-	dir := int8Dir(t.TempDir())
+// TestPackedFilesAreFew keeps only the files that were used last.
+func TestPackedFilesAreFew(t *testing.T) {
+	dir := packedDir(t.TempDir())
 	f, content := testFile(100)
-	for i := range int8Kept + 2 {
-		f.key = [32]byte{byte(i)}
+	for i := range packedKept + 2 {
+		f.key, f.precision = [32]byte{byte(i)}, []Precision{Int8, BF16}[i%2]
 		if err := dir.write(f, content); err != nil {
 			t.Fatal(err)
 		}
 		old := time.Now().Add(time.Duration(i-100) * time.Hour)
-		if err := os.Chtimes(dir.path(f.key), old, old); err != nil {
+		if err := os.Chtimes(dir.path(f), old, old); err != nil {
 			t.Fatal(err)
 		}
 		if i == 1 { // the first is used again
-			first := int8File{size: f.size}
+			first := packedFile{precision: Int8, size: f.size}
 			mapped, _, err := dir.open(&first)
 			if err := errors.Join(err, unix.Munmap(mapped)); err != nil {
 				t.Fatal(err)
@@ -159,21 +159,27 @@ func TestInt8FilesAreFew(t *testing.T) {
 		}
 	}
 	entries, err := os.ReadDir(string(dir))
-	if err != nil || len(entries) != int8Kept {
-		t.Fatalf("%d files, want %d: %v", len(entries), int8Kept, err)
+	if err != nil || len(entries) != packedKept {
+		t.Fatalf("%d files, want %d: %v", len(entries), packedKept, err)
 	}
-	if _, err := os.Stat(dir.path([32]byte{})); err != nil {
+	if _, err := os.Stat(dir.path(packedFile{precision: Int8})); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestInt8FromFile loads the shipped model without a file, while it writes one, from it, and from damaged ones: the scores
+// TestPackedLoad loads the shipped model without a file, while it writes one, from it, and from damaged ones: the scores
 // have the same bits.
-func TestInt8FromFile(t *testing.T) {
+func TestPackedLoad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("loads the shipped model several times")
 	}
-	m, tok := shippedInt8(t, newRuntime(t))
+	for _, precision := range []Precision{Int8, BF16} {
+		t.Run(string(precision), func(t *testing.T) { packedLoad(t, precision) })
+	}
+}
+
+func packedLoad(t *testing.T, precision Precision) {
+	m, tok := shippedInPanels(t, newRuntime(t), precision)
 	var batch []rewardmodel.Sequence
 	for _, text := range int8CheckTexts {
 		batch = append(batch, rewardmodel.Sequence{IDs: tok.Frame(tok.IDs(text))})
@@ -199,8 +205,8 @@ func TestInt8FromFile(t *testing.T) {
 		}
 		defer r.Close()
 		before := ts.LiveTensors.Load()
-		m, err := r.Load(openCheckpoint(t, shippedModel), Int8)
-		if limit != 0 {
+		m, err := r.Load(openCheckpoint(t, shippedModel), precision)
+		if limit != 0 && precision == Int8 {
 			if !errors.Is(err, ErrPrecision) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -230,8 +236,10 @@ func TestInt8FromFile(t *testing.T) {
 	load("a directory that cannot be written", "/proc/assay", 0, false)
 	load("first", dir, 0, true)
 	load("second", dir, 0, true)
-	load("a stricter limit", dir, 1e-9, false)
-	files, err := filepath.Glob(filepath.Join(dir, "*"+int8Suffix))
+	if precision == Int8 {
+		load("a stricter limit", dir, 1e-9, false)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*."+string(precision)))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("files %q, %v", files, err)
 	}

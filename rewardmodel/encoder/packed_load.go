@@ -1,0 +1,130 @@
+package encoder
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+
+	"assay/rewardmodel/checkpoint"
+)
+
+// loadPanels loads a model whose layers are computed in panels, in int8 or bf16. If the runtime has a directory of such
+// models, it takes the model from there, or puts it there; a directory that cannot be read or written only costs time.
+func (r *Runtime) loadPanels(ckpt *checkpoint.Checkpoint, p Precision) (*Model, error) {
+	file, err := r.packedFile(ckpt, p)
+	if err != nil {
+		return nil, err
+	}
+	if m, err := r.openPacked(ckpt, p, file); err == nil || errors.Is(err, ErrPrecision) {
+		return m, err
+	}
+	m, l, moved, err := r.buildPanels(ckpt, p)
+	if err != nil || r.packedDir == "" {
+		return m, err
+	}
+	file.moved = moved
+	if r.packedDir.write(file, l.memory) == nil {
+		if shared, err := r.openPacked(ckpt, p, file); err == nil {
+			return shared, m.Close()
+		}
+	}
+	return m, nil
+}
+
+// packedFile describes the file of a model. Its key depends on all files of the checkpoint, on the precision, on the
+// built-in texts, and on the version of the arithmetic.
+func (r *Runtime) packedFile(ckpt *checkpoint.Checkpoint, p Precision) (packedFile, error) {
+	if r.packedDir == "" {
+		return packedFile{}, nil
+	}
+	content, err := ckpt.Content(context.Background())
+	if err != nil {
+		return packedFile{}, err
+	}
+	l := layoutOf(&Model{runtime: r}, ckpt, p)
+	l.build()
+	key := sha256.Sum256(fmt.Appendf(nil, "%d %s %x %q", numericsVersion, p, content, int8CheckTexts))
+	return packedFile{key: key, precision: p, size: l.used}, nil
+}
+
+// layoutOf is the layout of a checkpoint, with neither memory nor weights.
+func layoutOf(m *Model, ckpt *checkpoint.Checkpoint, p Precision) *panelLayout {
+	return &panelLayout{fuser: &fuser{model: m}, cfg: ckpt.Config, aspects: len(ckpt.Manifest.AspectList()), precision: p}
+}
+
+// openPacked loads a model from its file.
+func (r *Runtime) openPacked(ckpt *checkpoint.Checkpoint, p Precision, file packedFile) (*Model, error) {
+	mapped, content, err := r.packedDir.open(&file)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{runtime: r, precision: p, mapped: mapped}
+	m.net = &network{cfg: ckpt.Config, device: r.device, kind: gotch.Float, stream: gotch.Float, scale: scoreScale(ckpt.Config), contexts: ckpt.Manifest.Context}
+	for _, a := range ckpt.Manifest.AspectList() {
+		m.net.aspects = append(m.net.aspects, a.Name)
+	}
+	err = file.moved.check(p, r.limit)
+	if err == nil {
+		l := layoutOf(m, ckpt, p)
+		l.memory = content
+		m.usePanels(l.build())
+		err = l.err
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// buildPanels lays out a model in memory of its own; an int8 model is also validated, as buildInt8 describes.
+func (r *Runtime) buildPanels(ckpt *checkpoint.Checkpoint, p Precision) (*Model, *panelLayout, movement, error) {
+	if p == Int8 {
+		checks, err := int8Checks(ckpt)
+		if err != nil {
+			return nil, nil, movement{}, err
+		}
+		return r.buildInt8(ckpt, checks)
+	}
+	m, err := r.loadPlain(ckpt, p)
+	if err != nil {
+		return nil, nil, movement{}, err
+	}
+	l := layoutOf(m, ckpt, p)
+	if err := m.toPanels(l); err != nil {
+		return nil, nil, movement{}, errors.Join(err, m.Close())
+	}
+	return m, l, movement{}, nil
+}
+
+// toPanels replaces the network of m by one that is computed in panels.
+func (m *Model) toPanels(l *panelLayout) error {
+	var weights []*ts.Tensor
+	for _, p := range m.params {
+		weights = append(weights, p.tensor)
+	}
+	l.build()
+	l.memory, l.from = l.allocate(l.used), m.net
+	f := l.build()
+	l.free(weights...)
+	if l.err != nil {
+		return l.err
+	}
+	m.usePanels(f)
+	return nil
+}
+
+// usePanels replaces the network of m by f.
+func (m *Model) usePanels(f *fused) {
+	if f == nil {
+		return
+	}
+	net := m.net
+	m.net = &network{cfg: net.cfg, device: net.device, kind: gotch.Float, stream: gotch.Float, scale: net.scale, contexts: net.contexts, aspects: net.aspects}
+	f.net, f.kind, f.threads = m.net, m.net.kind, m.runtime.threads
+	m.fused = f
+	returnMemory()
+}

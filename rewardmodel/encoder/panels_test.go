@@ -1,0 +1,176 @@
+package encoder
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"github.com/sugarme/gotch/ts"
+
+	"assay/rewardmodel"
+	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/tokenizer"
+	"assay/rewardmodel/train"
+)
+
+// panelPrecisions are those that are computed in panels.
+var panelPrecisions = []Precision{Int8, BF16}
+
+// loadInPanels loads a checkpoint that has no tokenizer, an int8 one checked on sequences.
+func loadInPanels(t testing.TB, r *Runtime, dir string, p Precision, checks []rewardmodel.Sequence) *Model {
+	t.Helper()
+	if p == Int8 {
+		return loadInt8(t, r, dir, checks)
+	}
+	needPanels(t, r, p)
+	return loadModel(t, r, dir, p)
+}
+
+func needPanels(t testing.TB, r *Runtime, p Precision) {
+	t.Helper()
+	if p == Int8 {
+		needInt8(t, r)
+	} else if !r.bf16Panels(checkpoint.Config{}) {
+		t.Skip("no panels in bf16 here")
+	}
+}
+
+func shippedInPanels(t testing.TB, r *Runtime, p Precision) (*Model, *tokenizer.Tokenizer) {
+	t.Helper()
+	if _, err := os.Stat(shippedModel); err != nil {
+		t.Skip("no shipped model: run make model")
+	}
+	needPanels(t, r, p)
+	tok, err := tokenizer.Load(shippedModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loadModel(t, r, shippedModel, p), tok
+}
+
+// TestPanelsLeakNothing checks that no tensor is left after loading, scoring and closing.
+func TestPanelsLeakNothing(t *testing.T) {
+	r := wideRuntime(t)
+	dir := "../checkpoint/testdata/roberta-two"
+	batch := readGolden(t, dir).sequences()
+	for _, p := range panelPrecisions {
+		t.Run(string(p), func(t *testing.T) {
+			needPanels(t, r, p)
+			before := ts.LiveTensors.Load()
+			for range 2 {
+				m, err := func() (*Model, error) {
+					if p == Int8 {
+						return r.loadInt8With(openCheckpoint(t, dir), batch)
+					}
+					return r.Load(openCheckpoint(t, dir), p)
+				}()
+				if err != nil {
+					t.Fatal(err)
+				}
+				loaded := ts.LiveTensors.Load()
+				for range 3 {
+					if _, err := m.Margins(batch); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if now := ts.LiveTensors.Load(); now > loaded {
+					t.Errorf("%d tensors live after scoring, %d before", now, loaded)
+				}
+				if err := m.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if now := ts.LiveTensors.Load(); now > before {
+					t.Errorf("%d tensors live after Close, %d at the start", now, before)
+				}
+			}
+		})
+	}
+}
+
+// TestPanelsKeepNonFinite checks that a value that is not finite is neither lost in the layers nor reaches other sequences.
+func TestPanelsKeepNonFinite(t *testing.T) {
+	for _, p := range panelPrecisions {
+		for _, value := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))} {
+			dir := randomCheckpoint(t, rand.New(rand.NewPCG(5, 6)), 64, 2, 128, checkpoint.GELU, "a")
+			m := loadInPanels(t, wideRuntime(t), dir, p, sequences([]int32{1, 2, 3}))
+			m.setEmbedding(5*64+7, value)
+			if _, err := m.Margins(sequences([]int32{1, 4, 3})); err != nil {
+				t.Errorf("%s: without the token: %v", p, err)
+			}
+			if margins, err := m.Margins(sequences([]int32{1, 4, 3, 5})); !errors.Is(err, train.ErrNotFinite) {
+				t.Errorf("%s: %v: %v, %v", p, value, margins, err)
+			}
+		}
+	}
+}
+
+// setEmbedding overwrites a value of the embeddings of words.
+func (m *Model) setEmbedding(i int, value float32) {
+	if word := m.fused.panels.model.word; m.precision == BF16 {
+		unsafe.Slice((*uint16)(word), i+1)[i] = uint16(math.Float32bits(value) >> 16)
+	} else {
+		unsafe.Slice((*float32)(word), i+1)[i] = value
+	}
+}
+
+// TestPanelLevelsAgree scores at every level that the processor supports. In int8, not one bit of a last hidden state may
+// differ; those in bf16 add in different orders.
+func TestPanelLevelsAgree(t *testing.T) {
+	r := wideRuntime(t)
+	dirs := []string{randomCheckpoint(t, rand.New(rand.NewPCG(5, 6)), 60, 3, 100, checkpoint.GELUTanh, "a", "b")}
+	if _, err := os.Stat(shippedModel); err == nil && !testing.Short() {
+		dirs = append(dirs, shippedModel)
+	}
+	for _, dir := range dirs {
+		for _, p := range panelPrecisions {
+			t.Run(string(p), func(t *testing.T) { compareLevels(t, r, dir, p) })
+		}
+	}
+}
+
+func compareLevels(t *testing.T, r *Runtime, dir string, p Precision) {
+	m := loadInPanels(t, r, dir, p, sequences([]int32{1, 2, 3}))
+	batch := withContexts(rand.New(rand.NewPCG(7, 8)), 12, 64, m.net.cfg.Vocab)
+	if !m.net.contexts {
+		for i := range batch {
+			batch[i].Context = nil
+		}
+	}
+	var want []float32
+	for _, level := range panelLevels(p) {
+		m.fused.panels.level = level
+		packed, err := m.net.pack(batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var states []float32
+		err = r.do(func() error {
+			var scope tensorScope
+			defer scope.drop()
+			states = scope.values(m.encode(&scope, packed), len(batch)*m.net.cfg.HiddenSize, m.net.device)
+			return scope.err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = states
+		}
+		if p == BF16 {
+			var square, total float64
+			for i := range want {
+				d, w := float64(states[i]-want[i]), float64(want[i])
+				square, total = square+d*d, total+w*w
+			}
+			if relative := math.Sqrt(square / total); !(relative < 0.02) {
+				t.Errorf("level %d differs from the portable one by %.4f of it", level, relative)
+			}
+		} else if !slices.Equal(asBytes(states), asBytes(want)) {
+			t.Errorf("level %d differs from the portable one", level)
+		}
+	}
+}
