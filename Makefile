@@ -115,7 +115,11 @@ model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../s
 	bin/assay train $(RECIPE) --bags $(WORK)/train-last.jsonl --init $(WORK)/stage2 --out $(WORK)/stage3 --epochs 1 --lambda-bag 10 --batch 64 --lr 5e-5 --lr-min 2e-6 --seed 12
 	go run ./models/build average $(WORK)/stage3 models/default $(WORK)/averaged
 	bin/assay train $(RECIPE) --bags $(WORK)/train-last.jsonl --init $(WORK)/averaged --out $(WORK)/stage4 --epochs 1 --lambda-bag 10 --batch 64 --lr 5e-5 --lr-min 2e-6 --seed 13
-	go run ./models/build average $(WORK)/stage4 $(WORK)/averaged $(WORK)/final
+	go run ./models/build average $(WORK)/stage4 $(WORK)/averaged $(WORK)/averaged2
+	bin/assay train $(RECIPE) --bags $(WORK)/train-last.jsonl,$(WORK)/train-rules.jsonl,$(WORK)/train-twins.jsonl --init $(WORK)/averaged2 --out $(WORK)/stage5 --epochs 1 --lambda-bag 10 --lambda-comparison 5 --batch 64 --lr 6e-5 --lr-min 2e-6 --warmup 0.02 --seed 21
+	go run ./models/build average $(WORK)/stage5 $(WORK)/averaged2 $(WORK)/averaged3
+	bin/assay train $(RECIPE) --bags $(WORK)/train-third.jsonl,$(WORK)/train-rules.jsonl --init $(WORK)/averaged3 --out $(WORK)/stage6 --epochs 1 --lambda-bag 10 --lambda-comparison 10 --batch 64 --lr 5e-5 --lr-min 2e-6 --warmup 0.02 --seed 22
+	go run ./models/build average $(WORK)/stage6 $(WORK)/averaged3 $(WORK)/final
 	bin/assay train --epochs 0 --no-calibrate --init $(WORK)/final --out $(WORK)/trained \
 		--bags "$$(echo $(ASSISTANT) | tr ' ' ,)" --threshold false-alarms --dtype bf16 --model-name default
 	for set in $$(ls $(WORK)/test-*.jsonl | grep -v harmless); do \

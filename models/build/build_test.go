@@ -418,3 +418,31 @@ func TestRunNamesTheSteps(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestComparisons(t *testing.T) {
+	twin := func(pair int, b bag.Bag, text string) example {
+		return example{source: pairs, bag: with(b, "", text), fields: fields{pair: pair}}
+	}
+	examples := []example{
+		twin(1, violates(hate), "a"), twin(1, complies(), "b"),
+		twin(2, violates(hate), "c"), // its twin repeats a text
+		twin(3, complies(), "d"),
+		twin(4, violates(hate), "e"), twin(4, complies(), "f"),
+		{source: edos, bag: with(complies(sexism), "", "g")},
+		{source: diaSafety, bag: with(violates(harm), "", "h"), fields: fields{Category: "Risk Ignorance"}},
+		{source: convAbuse, bag: with(complies(), "", "i")},
+	}
+	compared := map[string]string{}
+	for _, e := range append(comparedByRule(examples), comparedTwins(examples, 1)...) {
+		compared[e.bag.Response] = e.bag.Comparison
+	}
+	if compared["a"] != compared["b"] || compared["e"] != compared["f"] || compared["a"] == compared["e"] {
+		t.Errorf("twins are compared as %v", compared)
+	}
+	if compared["g"] != edos || compared["h"] != diaSafety+" Risk Ignorance" || len(compared) != 6 {
+		t.Errorf("comparisons %v: want the two of a rule and four twins", compared)
+	}
+	if got := len(everyThird(examples)); got != 3 {
+		t.Errorf("every third of 9 are %d", got)
+	}
+}

@@ -3,38 +3,54 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 )
 
-// twinsCompared is how many contrast pairs are compared with their twins.
+// twinsCompared is how many contrast pairs are compared.
 const twinsCompared = 16_000
 
-// comparisons returns bags whose labels hold only among themselves: the texts of a set that labels one rule, since those that
-// comply with it may break another, by category where there are several, and twins of the corpus.
-func comparisons(examples []example, seed uint64) []example {
-	rng := rand.New(rand.NewPCG(seed, 0xc09a))
-	var twins [][]example // by pair
+// comparedByRule returns the texts of the sets that label one rule, each set as a comparison, or each category of a set that
+// has several: what complies with the rule of a set may break another, so the labels hold only among the texts of the set.
+func comparedByRule(examples []example) []example {
 	var out []example
-	for i, e := range examples {
+	for _, e := range examples {
 		switch e.source {
-		case edos, hatemoji, toxiGen, diaSafety:
+		case edos, hatemoji, toxiGen:
 			e.bag.Comparison = e.source
-			if e.source == diaSafety {
-				e.bag.Comparison += " " + e.fields.Category
-			}
-			out = append(out, e)
-		case pairs:
-			if i+1 < len(examples) && examples[i+1].fields.pair == e.fields.pair {
-				twins = append(twins, slices.Clone(examples[i:i+2]))
-			}
+		case diaSafety:
+			e.bag.Comparison = e.source + " " + e.fields.Category
+		default:
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// comparedTwins returns contrast pairs of the corpus as comparisons.
+func comparedTwins(examples []example, seed uint64) []example {
+	var twins [][2]example
+	for i := range len(examples) - 1 {
+		if v, h := examples[i], examples[i+1]; v.source == pairs && v.fields.pair == h.fields.pair {
+			twins = append(twins, [2]example{v, h})
 		}
 	}
+	rng := rand.New(rand.NewPCG(seed, 0xc09a))
 	rng.Shuffle(len(twins), func(i, j int) { twins[i], twins[j] = twins[j], twins[i] })
+	var out []example
 	for i, pair := range twins[:min(len(twins), twinsCompared)] {
 		for _, e := range pair {
 			e.bag.Comparison = fmt.Sprintf("%s %d", pairs, i)
 			out = append(out, e)
 		}
+	}
+	return out
+}
+
+// everyThird returns a third of the bags.
+func everyThird(bags []example) []example {
+	var out []example
+	for i := 0; i < len(bags); i += 3 {
+		out = append(out, bags[i])
 	}
 	return out
 }

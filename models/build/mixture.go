@@ -262,8 +262,7 @@ func fromSource(source string, bags []example) []example {
 	return slices.DeleteFunc(slices.Clone(bags), func(e example) bool { return e.source != source })
 }
 
-// writeBags writes the bags of the three epochs of training, train-pairs.jsonl, train.jsonl and train-last.jsonl, and logs
-// the composition of the second.
+// writeBags writes the bags of the epochs of training, train*.jsonl, and logs the composition of train.jsonl.
 func writeBags(cfg config, log io.Writer) error {
 	s, err := readExamples(cfg)
 	if err != nil {
@@ -289,12 +288,15 @@ func writeBags(cfg config, log io.Writer) error {
 		logSizes(log, "train", source, bySource[source])
 	}
 	bags = inOneInstance(bags)
-	return errors.Join(
-		writeExamples(filepath.Join(cfg.work, "train-pairs.jsonl"), fromSource(pairs, bags), cfg.aspects),
-		writeExamples(filepath.Join(cfg.work, "train.jsonl"), bags, cfg.aspects),
-		writeExamples(filepath.Join(cfg.work, "train-last.jsonl"), lastEpoch(bags), cfg.aspects),
-		writeExamples(filepath.Join(cfg.work, "train-comparisons.jsonl"), inOneInstance(comparisons(s.train, cfg.seed)), cfg.aspects),
-	)
+	last := lastEpoch(bags)
+	var failed error
+	for name, part := range map[string][]example{
+		"train-pairs": fromSource(pairs, bags), "train": bags, "train-last": last, "train-third": everyThird(last),
+		"train-rules": inOneInstance(comparedByRule(s.train)), "train-twins": inOneInstance(comparedTwins(s.train, cfg.seed)),
+	} {
+		failed = errors.Join(failed, writeExamples(filepath.Join(cfg.work, name+".jsonl"), part, cfg.aspects))
+	}
+	return failed
 }
 
 // writeExamples writes bags with the labels of the aspects, or else with that of the response as a whole.
