@@ -19,7 +19,7 @@ const DefaultLambdaComparison = 1
 const comparedAtOnce = 8
 
 // comparing are the comparisons of an epoch, in parts of at most about comparedAtOnce bags with both labels. Each step takes
-// its share of them beside its mini-batch, so that what they teach is balanced by what the labels do.
+// its share of them in addition to its mini-batch, so that what they teach is balanced by what the labels do.
 type comparing struct {
 	parts       []Comparison
 	taken, step int

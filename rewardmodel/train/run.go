@@ -57,7 +57,7 @@ type Config struct {
 	Rescale func(aspect int, scale, shift float64) error
 	// HideContext is the probability, in [0,1], that a bag is trained on without its context in an epoch.
 	HideContext float64
-	// LambdaComparison is the coefficient of the loss of Data.Comparisons, which each step has beside that of the method; 0:
+	// LambdaComparison is the coefficient of the loss of Data.Comparisons, which each step has in addition to that of the method; 0:
 	// they are not trained on.
 	LambdaComparison float64
 	// SigmaMicro and SigmaMacro are the imbalances that the threshold assumes; 0 estimates them from the bags.
