@@ -133,7 +133,8 @@ func (p *Proxy) oversized(e *exchange, r *http.Response, start []byte) error {
 }
 
 // guardStream replaces the body of a stream of events. The guard runs on a goroutine,
-// which ends when the body is closed.
+// which begins when the body is first read, since the trailer is written then, by the guard
+// and by the transport, and is read until then; and which ends when the body is closed.
 func (p *Proxy) guardStream(e *exchange, r *http.Response) {
 	from, to := io.Pipe()
 	var guard stream
@@ -158,16 +159,14 @@ func (p *Proxy) guardStream(e *exchange, r *http.Response) {
 	trailer[VerdictHeader] = nil
 	r.Header.Set("X-Accel-Buffering", "no")
 	upstream := r.Body
-	body := &guardedBody{PipeReader: from, upstream: upstream, answer: e.answer}
-	events := newEventReader(newIdleReader(upstream, p.config.UpstreamTimeout, e.answer.abort), p.config.MaxBody)
-	body.group.Go(func() {
+	r.Body = &guardedBody{PipeReader: from, upstream: upstream, answer: e.answer, guard: func() {
+		events := newEventReader(newIdleReader(upstream, p.config.UpstreamTimeout, e.answer.abort), p.config.MaxBody)
 		err := p.pump(e, events, guard, to)
 		report := e.answer.report()
 		trailer.Set(VerdictHeader, report.header())
 		p.concluded(e, r, report)
 		_ = to.CloseWithError(err) // nil: the end
-	})
-	r.Body = body
+	}}
 }
 
 // guardedBody is the body of a guarded stream.
@@ -175,13 +174,23 @@ type guardedBody struct {
 	*io.PipeReader
 	upstream io.Closer
 	answer   *answer
+	guard    func()
+	begun    sync.Once
 	group    sync.WaitGroup
+}
+
+func (b *guardedBody) begin() { b.begun.Do(func() { b.group.Go(b.guard) }) }
+
+func (b *guardedBody) Read(to []byte) (int, error) {
+	b.begin()
+	return b.PipeReader.Read(to)
 }
 
 // Close ends the guard and the upstream.
 func (b *guardedBody) Close() error {
 	b.answer.cancel(context.Canceled)
 	_ = b.PipeReader.Close()
+	b.begin() // a response that nobody has read has a verdict too
 	err := b.upstream.Close()
 	b.group.Wait()
 	b.answer.group.Wait()
