@@ -35,7 +35,7 @@ func (l *panelLayout) build() *fused {
 		from = *l.from
 	}
 	e := &panelEngine{level: C.panel_best(isHalf(l.precision)), model: C.panel_batch{
-		half:   C.int32_t(isHalf(l.precision)),
+		half:   isHalf(l.precision),
 		hidden: C.int64_t(hidden), heads: C.int64_t(cfg.Heads), intermediate: C.int64_t(feed), layer_count: C.int64_t(cfg.Layers),
 		function: function(cfg.HiddenAct), scale: C.float(scoreScale(cfg)[0]), epsilon: C.float(cfg.LayerNormEps),
 	}}
