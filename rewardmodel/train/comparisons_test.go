@@ -168,3 +168,31 @@ func TestComparisonsJoinAMiniBatch(t *testing.T) {
 		t.Errorf("gradients %v: want only the witnesses moved apart", grads)
 	}
 }
+
+// Of two aspects, only the first has comparisons: they move its scores apart, and both still learn their labels from the same
+// mini-batches.
+func TestComparisonsOfOneAspect(t *testing.T) {
+	const worse, better = 1, 2 // tokens that no bag has
+	first, second := twoAspects(60, 2)
+	for range 40 {
+		first.Comparisons = append(first.Comparisons, Comparison{bagOf(true, worse), bagOf(false, better)})
+	}
+	l := newShared(2)
+	l.coupling = 0
+	_, err := RunAspects(t.Context(), l, []*Data{first, second}, Config{
+		Method: DefaultBFGPU(), Epochs: 5, Batch: 16, Rate: 0.5, Threshold: PerBag, LambdaComparison: DefaultLambdaComparison,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	apart := func(aspect int, a, b int32) float64 { return l.heads[aspect][a] - l.heads[aspect][b] }
+	if got := apart(0, worse, better); got < 2 {
+		t.Errorf("the compared responses are %g apart in the aspect with comparisons", got)
+	}
+	if got := apart(1, worse, better); got != 0 {
+		t.Errorf("the compared responses are %g apart in the other aspect", got)
+	}
+	if a, b := apart(0, badToken, badToken+1), apart(1, otherToken, badToken+2); a < 0.5 || b < 0.5 {
+		t.Errorf("the labels are not learned: margins differ by %g and %g", a, b)
+	}
+}
