@@ -177,7 +177,8 @@ func TokenizeBags(ctx context.Context, bags []bag.Bag, tok *tokenizer.Tokenizer,
 	return all[0], truncated, nil
 }
 
-// TokenizeAspects is TokenizeBags for a model with several aspects; data has the bags that are labeled for each.
+// TokenizeAspects is TokenizeBags for a model with several aspects; data has the bags that are labeled for each. Bags that
+// are only compared are left out.
 func TokenizeAspects(ctx context.Context, bags []bag.Bag, tok *tokenizer.Tokenizer, o BagOptions) (data []*train.Data, truncated int, err error) {
 	r := newBagReader(tok, o)
 	for _, b := range bags {
