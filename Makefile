@@ -12,6 +12,8 @@ DATA     ?= $(or $(ASSAY_DATA),../shared/data)
 
 # The recipe of the model that ships.
 WORK   := models/work
+# The commit of the model whose weights the recipe takes the mean with.
+PREDECESSOR := b9bc8c01
 RECIPE := --max-length 128 --embeddings touched --fold 0.03 --no-calibrate
 # Validation responses that resemble an assistant's, on which its threshold is fitted.
 ASSISTANT := $(foreach set,harmless documents responses gptfuzz jailbreakbench,$(WORK)/validation-$(set).jsonl)
@@ -113,7 +115,8 @@ model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../s
 	bin/assay train $(RECIPE) --bags $(WORK)/train-pairs.jsonl --init $(WORK)/base --out $(WORK)/stage1 --epochs 3 --method mil-max --pseudo-labels false --batch 48 --lr 1.5e-4 --lr-min 1e-6 --warmup 0.02 --seed 2
 	bin/assay train $(RECIPE) --bags $(WORK)/train.jsonl --init $(WORK)/stage1 --out $(WORK)/stage2 --epochs 1 --lambda-bag 10 --pseudo-labels false --batch 64 --lr 1e-4 --lr-min 1.5e-5 --warmup 0.02 --seed 11
 	bin/assay train $(RECIPE) --bags $(WORK)/train-last.jsonl --init $(WORK)/stage2 --out $(WORK)/stage3 --epochs 1 --lambda-bag 10 --batch 64 --lr 5e-5 --lr-min 2e-6 --seed 12
-	go run ./models/build average $(WORK)/stage3 models/default $(WORK)/averaged
+	git archive $(PREDECESSOR) models/default | tar -x -C $(WORK)
+	go run ./models/build average $(WORK)/stage3 $(WORK)/models/default $(WORK)/averaged
 	bin/assay train $(RECIPE) --bags $(WORK)/train-last.jsonl --init $(WORK)/averaged --out $(WORK)/stage4 --epochs 1 --lambda-bag 10 --batch 64 --lr 5e-5 --lr-min 2e-6 --seed 13
 	go run ./models/build average $(WORK)/stage4 $(WORK)/averaged $(WORK)/averaged2
 	bin/assay train $(RECIPE) --bags $(WORK)/train-last.jsonl,$(WORK)/train-rules.jsonl,$(WORK)/train-twins.jsonl --init $(WORK)/averaged2 --out $(WORK)/stage5 --epochs 1 --lambda-bag 10 --lambda-comparison 5 --batch 64 --lr 6e-5 --lr-min 2e-6 --warmup 0.02 --seed 21

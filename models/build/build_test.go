@@ -442,7 +442,26 @@ func TestComparisons(t *testing.T) {
 	if compared["g"] != edos || compared["h"] != diaSafety+" Risk Ignorance" || len(compared) != 6 {
 		t.Errorf("comparisons %v: want the two of a rule and four twins", compared)
 	}
-	if got := len(everyThird(examples)); got != 3 {
-		t.Errorf("every third of 9 are %d", got)
+	third, rest := thirds(examples)
+	if len(third) != 3 || len(rest) != 6 || third[1].bag.Response != examples[3].bag.Response {
+		t.Errorf("every third of 9 are %d, the others %d", len(third), len(rest))
+	}
+}
+
+// The bags of comments that follow the last epoch's are none of its own, and at most moreComments of each source.
+func TestCommentsAfter(t *testing.T) {
+	var bags []example
+	for i := range moreComments + 20 {
+		bags = append(bags, example{source: toxicSpans, bag: bag.Bag{Response: fmt.Sprint(i)}}, example{source: edos},
+			example{source: ratedSentence, bag: bag.Bag{Response: fmt.Sprint(i)}})
+	}
+	after := commentsAfter(bags, bags[:30])
+	if len(after) != 2*moreComments {
+		t.Fatalf("%d bags, want %d", len(after), 2*moreComments)
+	}
+	for i, want := range map[int]example{0: bags[30], moreComments: bags[32]} {
+		if got := after[i]; got.source != want.source || got.bag.Response != want.bag.Response {
+			t.Errorf("bag %d is %s %s, want %s %s", i, got.source, got.bag.Response, want.source, want.bag.Response)
+		}
 	}
 }

@@ -46,11 +46,14 @@ func comparedTwins(examples []example, seed uint64) []example {
 	return out
 }
 
-// everyThird returns a third of the bags.
-func everyThird(bags []example) []example {
-	var out []example
-	for i := 0; i < len(bags); i += 3 {
-		out = append(out, bags[i])
+// thirds divides bags into every third one and the others.
+func thirds(bags []example) (third, rest []example) {
+	for i, e := range bags {
+		if i%3 == 0 {
+			third = append(third, e)
+		} else {
+			rest = append(rest, e)
+		}
 	}
-	return out
+	return third, rest
 }

@@ -240,6 +240,21 @@ func lastEpoch(bags []example) []example {
 	return out
 }
 
+// moreComments is how many bags of Toxic Spans, and of its rated sentences, the second stage of comparisons takes beyond
+// those of the last epoch: the first one, without them, lost what tells the toxic sentences of a comment from the others.
+const moreComments = 3000
+
+// commentsAfter returns further bags of Toxic Spans and of its sentences, those after the last epoch's.
+func commentsAfter(bags, last []example) []example {
+	var out []example
+	for _, source := range []string{toxicSpans, ratedSentence} {
+		all := fromSource(source, bags)
+		from := len(fromSource(source, last))
+		out = append(out, all[from:min(len(all), from+moreComments)]...)
+	}
+	return out
+}
+
 // inOne are the sources whose texts of at most inOneWords words are one instance in training. The violation of a short text
 // may lie between its sentences, and a sentence that a violation shares with its harmless twin has both labels.
 var inOne = []string{pairs, diaSafety, edos, hatemoji, toxiGen, hateOffensive, convAbuse, ratedSentence, "comments"}
@@ -289,9 +304,10 @@ func writeBags(cfg config, log io.Writer) error {
 	}
 	bags = inOneInstance(bags)
 	last := lastEpoch(bags)
+	third, rest := thirds(last)
 	var failed error
 	for name, part := range map[string][]example{
-		"train-pairs": fromSource(pairs, bags), "train": bags, "train-last": last, "train-third": everyThird(last),
+		"train-pairs": fromSource(pairs, bags), "train": bags, "train-last": last, "train-third": third, "train-rest": append(rest, commentsAfter(bags, last)...),
 		"train-rules": inOneInstance(comparedByRule(s.train)), "train-twins": inOneInstance(comparedTwins(s.train, cfg.seed)),
 	} {
 		failed = errors.Join(failed, writeExamples(filepath.Join(cfg.work, name+".jsonl"), part, cfg.aspects))
