@@ -51,11 +51,12 @@ type messageStream interface {
 
 // incoming is a message that is being received.
 type incoming struct {
-	limit  int64
-	window int64 // charged once the message begins
-	memory *rewardmodel.Reservation
-	begun  instant      // when it began; not set: not yet
-	count  atomic.Int64 // bytes received
+	limit   int64
+	window  int64 // charged once the message begins
+	memory  *rewardmodel.Reservation
+	begun   instant      // when it began; not set: not yet
+	count   atomic.Int64 // bytes received
+	arrived atomic.Bool  // all bytes are received; the client does not cause what follows
 }
 
 // Waiting is how long a stream waits for its next message. The zero value is for unary
@@ -112,7 +113,7 @@ func (s *Server) Receive(ctx context.Context, stream grpc.ServerStream, in proto
 			return unmarshal(r.data, in, x)
 		case <-tick.C:
 			begun, receiving := m.begun.get()
-			if count := m.count.Load(); receiving && time.Now().After(s.cfg.Settings.Deadline(begun, count)) {
+			if count := m.count.Load(); receiving && !m.arrived.Load() && time.Now().After(s.cfg.Settings.Deadline(begun, count)) {
 				return failure.TooSlow(count, s.cfg.Settings.MinRate)
 			}
 		case <-idle:
@@ -142,6 +143,7 @@ func (m *incoming) read(from messageStream) ([]byte, error) {
 		return nil, errMessageTooLarge(size, m.limit)
 	}
 	data, err := m.readBytes(from, size)
+	m.arrived.Store(true)
 	if err != nil || header[0] == 0 {
 		return data, err
 	}

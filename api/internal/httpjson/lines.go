@@ -51,7 +51,7 @@ func ReadLines(w http.ResponseWriter, r *http.Request, accepted ...MediaType) (*
 
 // Wait lets the client send as slowly as it likes from now on.
 func (l *Lines) Wait() {
-	l.wire.extend = func(int64) {}
+	l.wire.extend = func(time.Duration, int64) {}
 	_ = l.control.SetReadDeadline(time.Time{}) // a response recorder has none
 }
 

@@ -116,24 +116,32 @@ func mediaTypeOf(value string, accepted []MediaType) (MediaType, error) {
 
 // wireReader distinguishes failures of the connection from those of a decoder
 // above it, and counts the bytes that arrive. As they arrive, it extends the read
-// deadline of the connection, up to the deadline of the request.
+// deadline of the connection, up to the deadline of the request. So does the time
+// between two reads, in which a decoder works: the client does not cause it.
 type wireReader struct {
 	body  io.Reader
 	count int64
 	err   error
 
-	extend func(count int64)
-	next   int64 // count at which extend is called again
+	extend   func(decoding time.Duration, count int64)
+	next     int64         // count at which extend is called again
+	returned time.Time     // end of the last read
+	decoding time.Duration // between reads, in all
+	extended time.Duration // decoding when extend was called
 }
 
-// extendEvery is the number of bytes after which the read deadline moves.
-const extendEvery = 64 << 10
+const (
+	// extendEvery is the number of bytes after which the read deadline moves.
+	extendEvery = 64 << 10
+	// extendAfter is the time of decoding after which it moves.
+	extendAfter = 10 * time.Millisecond
+)
 
 func newWireReader(r *http.Request, body io.Reader, control *http.ResponseController, settings *exchange.Settings) *wireReader {
 	start := time.Now()
 	end, bounded := r.Context().Deadline()
-	return &wireReader{body: body, extend: func(count int64) {
-		due := settings.Deadline(start, count)
+	return &wireReader{body: body, returned: start, extend: func(decoding time.Duration, count int64) {
+		due := settings.Deadline(start.Add(decoding), count)
 		if bounded && end.Before(due) {
 			due = end
 		}
@@ -144,11 +152,13 @@ func newWireReader(r *http.Request, body io.Reader, control *http.ResponseContro
 }
 
 func (w *wireReader) Read(p []byte) (int, error) {
-	if w.count >= w.next {
-		w.next = w.count + extendEvery
-		w.extend(w.count)
+	w.decoding += time.Since(w.returned)
+	if w.count >= w.next || w.decoding-w.extended >= extendAfter {
+		w.next, w.extended = w.count+extendEvery, w.decoding
+		w.extend(w.decoding, w.count)
 	}
 	n, err := w.body.Read(p)
+	w.returned = time.Now()
 	w.count += int64(n)
 	if err != nil && err != io.EOF {
 		w.err = err
