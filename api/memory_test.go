@@ -347,14 +347,15 @@ var (
 func TestGRPCUnreadReplyIsEnded(t *testing.T) {
 	m := memory(t, 64<<20)
 	text := strings.Repeat("x", 8<<20)
-	s := startRPC(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+	large := scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 		return rewardmodel.ScoreResponse{Results: []rewardmodel.Result{{Witness: &rewardmodel.Witness{Text: text}}}}, nil
-	}), within(m), config(func(c *api.Config) { c.HeaderTimeout, c.MinRate = 500*time.Millisecond, 1<<30 }))
-	out, err := infer(t, s, texts("a"), maxReceive)
+	})
+	out, err := infer(t, startRPC(t, large, within(m)), texts("a"), maxReceive)
 	require.NoError(t, err)
 	require.Len(t, out.Outputs[5].Contents.BytesContents[0], len(text))
 	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond)
 
+	s := startRPC(t, large, within(m), config(func(c *api.Config) { c.HeaderTimeout, c.MinRate = 500*time.Millisecond, 1<<30 }))
 	stream, err := s.conn.NewStream(t.Context(), &streamDesc, streamInfer, maxReceive)
 	require.NoError(t, err)
 	require.NoError(t, stream.SendMsg(texts("a")))
