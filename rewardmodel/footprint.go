@@ -11,6 +11,8 @@ const (
 	wordBytes = 64
 	// utteranceBytes is an utterance in its growing slice.
 	utteranceBytes = 112
+	// wholeBytes is a text that is read as a whole too, in its growing slice, and the margin that it gives an utterance.
+	wholeBytes = 96
 	// instanceBytes is an instance of a result and its converted span.
 	instanceBytes = 56
 	// uniqueBytes is a distinct instance: its margin, its sequence and its entries
@@ -67,7 +69,7 @@ func textWork(text string) int64 {
 
 // bytes is the memory of the bag and of its result.
 func (b bag) bytes(o Options, aspects int) int64 {
-	n := utteranceBytes*int64(len(b.utterances)) + scoreBytes*int64(aspects-1)
+	n := utteranceBytes*int64(len(b.utterances)) + wholeBytes*int64(len(b.wholes)) + scoreBytes*int64(aspects-1)
 	if o.Aspects {
 		n += aspectsBytes + aspectBytes*int64(aspects)
 		if *o.Instances {

@@ -66,7 +66,8 @@ type LiveEvent struct {
 	Violation float64 // of the response so far: the aggregate of its utterances, in [0,1]
 	Reward    float64 // of the response so far, on the scale that was asked for
 	// Compliant is the decision about the response so far: what Result.Compliant would be
-	// if the response ended here. It may change in both directions.
+	// if the response ended here, except that a short one may only violate as a whole (see
+	// Live). It may change in both directions.
 	Compliant bool
 	// Stop reports that the response can no longer become compliant, whatever follows
 	// (see Live). Once true it remains true until a Reset.
@@ -107,6 +108,10 @@ type LiveUtterance struct {
 // Each utterance is tokenized and scored once, as by Score, and in the same windows. A
 // model that reads prompts computes the prompt once for each Feed that completes
 // utterances, not once per response. Provisional scores are in addition.
+//
+// A short part of the answer that is also read as a whole (ScorerConfig.WholeCharacters)
+// is when it ends. The violation of the result may then be larger than that of the
+// events of utterances that were reported before.
 type Live struct {
 	scorer  *Scorer
 	ticket  ticket      // of all its jobs
@@ -122,6 +127,7 @@ type Live struct {
 	part   livePart
 
 	utterances []utterance
+	wholes     []wholeReading // of parts that are complete, and not scored yet
 	truncated  bool
 	scored     int // utterances that are scored and reported
 	verdict    verdict
@@ -359,6 +365,9 @@ func (l *Live) closePart(ctx context.Context, text string) error {
 		return err
 	}
 	err = l.add(ctx, text, settled)
+	if w, ok := l.scorer.wholeOf(l.utterances, l.part.utterances, l.truncated); ok {
+		l.wholes = append(l.wholes, w)
+	}
 	l.nextPart()
 	return err
 }
@@ -438,11 +447,15 @@ func (l *Live) more(n int) int {
 	return max(0, most-n)
 }
 
-// score computes the margins of the new utterances.
+// score computes the margins of the new utterances, and of the parts that are complete with them.
 func (l *Live) score(ctx context.Context) error {
-	fresh := l.utterances[l.scored:]
-	if len(fresh) == 0 {
+	fresh, wholes := l.utterances[l.scored:], l.wholes
+	if len(fresh)+len(wholes) == 0 {
 		return nil
+	}
+	l.wholes = nil
+	if err := l.request.Memory.Grow(wholeBytes * int64(len(wholes))); err != nil {
+		return err
 	}
 	tokens, err := l.compute(ctx, &l.work, func() error {
 		for i := range fresh {
@@ -458,10 +471,33 @@ func (l *Live) score(ctx context.Context) error {
 				return err
 			}
 		}
+		for i := range wholes {
+			text := wholes[i].text(l.utterances)
+			err := l.tokenizing(text, func() (err error) {
+				wholes[i].unique, err = l.work.add(ctx, text)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
 		return nil
 	})
 	l.tokens.Settled += tokens
+	if err == nil && raise(l.utterances, wholes, l.work.job) < l.scored {
+		l.recount()
+	}
 	return err
+}
+
+// recount computes the verdict again from the utterances that are reported, whose margins have changed.
+func (l *Live) recount() {
+	l.verdict = l.scorer.emptyVerdict(l.combine, l.request.Options)
+	for i, u := range l.utterances[:l.scored] {
+		if u.unique >= 0 {
+			l.verdict.add(l.combine, l.request.Options.Reward, l.work.job.marginsOf(u.unique), l.more(i+1))
+		}
+	}
 }
 
 // compute has the model score what add adds to p, in a job of its own that begins with

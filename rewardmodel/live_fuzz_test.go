@@ -13,7 +13,7 @@ func FuzzLive(f *testing.F) {
 		f.Add("I am well. "+text+"They are awful. "+text, "Why?", []byte{1, 7, 3}, false)
 	}
 	f.Add("<think>a</think> b", "Why?<think>\n", []byte{2}, true)
-	s := liveScorer(f, &liveModel{aspects: 2}, func(c *ScorerConfig) { c.MaxInstances = 9 })
+	s := liveScorer(f, &liveModel{aspects: 2}, func(c *ScorerConfig) { c.MaxInstances, c.WholeCharacters = 9, 60 })
 	f.Fuzz(func(t *testing.T, text, prompt string, cuts []byte, provisional bool) {
 		request := LiveRequest{ID: "x", Prompt: prompt}
 		if provisional {

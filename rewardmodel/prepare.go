@@ -27,6 +27,7 @@ func (u utterance) String() string { return u.text[u.span.Start:u.span.End] }
 // bag is one response, segmented.
 type bag struct {
 	utterances []utterance
+	wholes     []wholeReading
 	truncated  bool
 	tokens     []segmenter.Span // of the policy, for a dense reward
 }
@@ -88,6 +89,15 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 				return nil, nil, cmp.Or(canceled(ctx), err)
 			}
 		}
+		for k := range bags[i].wholes {
+			w := &bags[i].wholes[k]
+			if err := p.setContext(ctx, item, bags[i].utterances[w.first].message); err != nil {
+				return nil, nil, cmp.Or(canceled(ctx), err)
+			}
+			if w.unique, err = p.add(ctx, w.text(bags[i].utterances)); err != nil {
+				return nil, nil, cmp.Or(canceled(ctx), err)
+			}
+		}
 		if err := req.Memory.Grow(p.held() - before + bags[i].bytes(req.Options, s.aspects())); err != nil {
 			return nil, nil, err
 		}
@@ -128,6 +138,7 @@ func (s *Scorer) segmentText(ctx context.Context, b *bag, text string, source in
 		parts = answerParts(text, o.Reasoning)
 	}
 	for _, part := range parts {
+		first := len(b.utterances)
 		inner := text[part.Start:part.End]
 		spans, err := segmenter.Segment(ctx, inner)
 		if err != nil {
@@ -148,6 +159,9 @@ func (s *Scorer) segmentText(ctx context.Context, b *bag, text string, source in
 			span.Start += part.Start
 			span.End += part.Start
 			b.utterances = append(b.utterances, utterance{text: text, source: source, message: message, span: span})
+		}
+		if w, ok := s.wholeOf(b.utterances, first, b.truncated); ok {
+			b.wholes = append(b.wholes, w)
 		}
 	}
 	return nil

@@ -34,7 +34,10 @@ type ScorerConfig struct {
 	// ContextTokens is the maximum length of what the model reads of the prompt,
 	// special tokens included; 0: it does not read prompts.
 	ContextTokens int
-	MaxInstances  int // instances of a response that are scored; 4096
+	// WholeCharacters is the maximum length of a text of several utterances that is also scored as a whole, in code points:
+	// if that has a larger violation than each of them, the most anomalous utterance gets it. 0: none is.
+	WholeCharacters int
+	MaxInstances    int // instances of a response that are scored; 4096
 	// MaxRequestInstances is the maximum number of instances of all responses of a
 	// request, above which it is rejected; DefaultMaxInstances.
 	MaxRequestInstances int
@@ -101,6 +104,7 @@ func (c ScorerConfig) validate(special int) error {
 	}
 	check(c.EmptyReward >= 0 && c.EmptyReward <= 1, "EmptyReward is %v; it must be in [0,1]", c.EmptyReward)
 	check(c.MaxLength > special, "MaxLength is %d; it must be above the %d special tokens", c.MaxLength, special)
+	check(c.WholeCharacters >= 0, "WholeCharacters is %d; use 0 for none", c.WholeCharacters)
 	check(c.MaxInstances > 0, "MaxInstances is %d; it must be positive", c.MaxInstances)
 	check(c.MaxRequestInstances > 0, "MaxRequestInstances is %d; it must be positive", c.MaxRequestInstances)
 	check(c.CacheBytes >= 0, "CacheBytes is %d; use 0 for no cache", c.CacheBytes)
@@ -245,6 +249,7 @@ func (s *Scorer) respond(ctx context.Context, req Request, bags []bag, work *job
 	response := ScoreResponse{Model: s.Info(), OffsetUnit: req.Options.OffsetUnit, Results: make([]Result, len(bags))}
 	var observations []Observation
 	for i, b := range bags {
+		raise(b.utterances, b.wholes, work)
 		result, compliance := s.render(req.Responses[i], b, work, combine, req.Options)
 		if !req.Internal {
 			s.metrics.observe(ctx, result, compliance)

@@ -81,6 +81,23 @@ func appendSegments(ctx context.Context, out []Segment, message int, text string
 	return out, nil
 }
 
+// Whole returns the text from the first of its segments to the end of the last one. It is false if the segments are not all of
+// one text that was divided.
+func (b Bag) Whole(segments []Segment) (string, bool) {
+	if b.Instances != nil || len(segments) == 0 {
+		return "", false
+	}
+	first, last := segments[0], segments[len(segments)-1]
+	if first.Message != last.Message {
+		return "", false
+	}
+	text := b.Response
+	if b.Messages != nil {
+		text = b.Messages[first.Message].Content
+	}
+	return string([]rune(text)[first.Span[0]:last.Span[1]]), true
+}
+
 // Gold returns for each segment of the bag whether it is anomalous by the gold
 // marks: whether a span overlaps it or it is the witness. It returns nil for a
 // violation without marks; without marks, no segment of a compliant bag is

@@ -151,6 +151,7 @@ func TestAspectsRefuse(t *testing.T) {
 		"too many":             {`{"aspects":[` + strings.Join(seventeen, ",") + `]}`, "aspects has 17 elements; the maximum is 16"},
 		"context tokens":       {`{"context":true,"context_tokens":23}`, "context_tokens is 23; the model takes 3 to 22"},
 		"few context tokens":   {`{"context_tokens":2}`, "context_tokens is 2"},
+		"negative length":      {`{"whole_characters":-1}`, "whole_characters is -1; use 0 for none"},
 		"negative context":     {`{"context_tokens":-1}`, "context_tokens is -1"},
 		"aspects not an array": {`{"aspects":{}}`, "aspects"},
 	} {

@@ -72,6 +72,9 @@ type Manifest struct {
 	// ContextTokens is the maximum length of a context in tokens, including special
 	// tokens; 0 means DefaultContextTokens. See Checkpoint.MaxContext.
 	ContextTokens int `json:"context_tokens,omitzero"`
+	// WholeCharacters is the maximum length of a text that is also read as a whole, in code points; 0: none is. See
+	// rewardmodel.ScorerConfig.
+	WholeCharacters int `json:"whole_characters,omitzero"`
 	// NormalizeSpelling reports that the model reads texts after spelling.Normalize.
 	NormalizeSpelling bool `json:"normalize_spelling,omitzero"`
 	// Base names the checkpoint that training was initialized from.
@@ -137,6 +140,9 @@ func (m *Manifest) validate(cfg Config) error {
 	}
 	if m.ContextTokens != 0 && (m.ContextTokens < 3 || m.ContextTokens > cfg.Positions()) {
 		return damaged("context_tokens is %d; the model takes 3 to %d tokens", m.ContextTokens, cfg.Positions())
+	}
+	if m.WholeCharacters < 0 {
+		return damaged("whole_characters is %d; use 0 for none", m.WholeCharacters)
 	}
 	for _, name := range sortedKeys(m.Metrics) {
 		if x := m.Metrics[name]; math.IsNaN(x) || math.IsInf(x, 0) {

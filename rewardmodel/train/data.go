@@ -10,9 +10,12 @@ import (
 type Bag struct {
 	Violation bool
 	Instances [][]int32 // token ids with special tokens, one sequence per instance
-	Whole     []int32   // the whole response as one sequence; only macro-level methods read it
-	Contexts  [][]int32 // what each instance answers, for a learner that reads it; an element may be nil, and nil: none
-	Gold      []bool    // whether each instance is anomalous; only the Oracle reads it
+	// ReadsWhole reports that the last instance is the response as a whole, and the others are its utterances: the score of
+	// the most anomalous one is at least that of the whole (rewardmodel.ScorerConfig.WholeCharacters).
+	ReadsWhole bool
+	Whole      []int32   // the whole response as one sequence; only macro-level methods read it
+	Contexts   [][]int32 // what each instance answers, for a learner that reads it; an element may be nil, and nil: none
+	Gold       []bool    // whether each instance is anomalous; only the Oracle reads it
 }
 
 // context is what an instance answers, or nil.
@@ -21,6 +24,14 @@ func (b *Bag) context(instance int) []int32 {
 		return nil
 	}
 	return b.Contexts[instance]
+}
+
+// utterances is the number of instances that are not the whole response.
+func (b *Bag) utterances() int {
+	if b.ReadsWhole {
+		return len(b.Instances) - 1
+	}
+	return len(b.Instances)
 }
 
 // sequence is an instance with what it answers.
@@ -57,9 +68,15 @@ func (d *Data) Counts() (violating, compliant, unlabeled, normal int) {
 // anomalous one in a violating bag, as the mean length minus one; sigma_macro, the compliant bags per violating one. Both
 // are 0 without violating bags.
 func (d *Data) sigmas() (micro, macro float64) {
-	violating, compliant, unlabeled, _ := d.Counts()
+	violating, compliant, _, _ := d.Counts()
 	if violating == 0 {
 		return 0, 0
+	}
+	unlabeled := 0
+	for _, b := range d.Bags {
+		if b.Violation {
+			unlabeled += b.utterances()
+		}
 	}
 	return float64(unlabeled)/float64(violating) - 1, float64(compliant) / float64(violating)
 }

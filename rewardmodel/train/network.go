@@ -140,7 +140,7 @@ func inBatches[T any](ctx context.Context, all []T, seq func(T) rewardmodel.Sequ
 	return nil
 }
 
-// scoreInstances scores every bag by the largest margin of its instances, that of the witness.
+// scoreInstances scores every bag by the largest margin of its utterances, that of the witness, as the service does.
 func scoreInstances(n *Network) ([]Score, error) {
 	margins, err := n.Margins(n.All())
 	if err != nil {
@@ -148,6 +148,9 @@ func scoreInstances(n *Network) ([]Score, error) {
 	}
 	scores := make([]Score, len(margins))
 	for i, m := range margins {
+		if last := len(m) - 1; n.Data.Bags[i].ReadsWhole {
+			m = rewardmodel.RaiseMargins(m[:last], m[last])
+		}
 		scores[i] = Score{Bag: slices.Max(m), Instances: m}
 	}
 	return scores, nil

@@ -60,7 +60,7 @@ func pseudoBatches(e *Epoch, scores [][]float64) [][]pseudoLabel {
 	return batches
 }
 
-// pseudoLabels returns the witness of a violating bag as a violation and its least anomalous instance as compliant. For
+// pseudoLabels returns the witness of a violating bag as a violation and its least anomalous utterance as compliant. For
 // a bag of one instance, a random instance of a compliant bag replaces the latter, which keeps the set balanced, as the
 // paper requires.
 func (e *Epoch) pseudoLabels(bag int, scores []float64) []pseudoLabel {
@@ -69,7 +69,7 @@ func (e *Epoch) pseudoLabels(bag int, scores []float64) []pseudoLabel {
 		if s > scores[witness] {
 			witness = k
 		}
-		if s < scores[least] {
+		if s < scores[least] && k < e.Data.Bags[bag].utterances() {
 			least = k
 		}
 	}

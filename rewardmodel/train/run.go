@@ -100,7 +100,7 @@ type Result struct {
 // are violations.
 func (r Result) LogOdds() (logOdds []float64, violation []bool) {
 	for i, b := range r.FittedOn.Bags {
-		threshold := r.Threshold + r.LengthSlope*math.Log(float64(len(b.Instances)))
+		threshold := r.Threshold + r.LengthSlope*math.Log(float64(b.utterances()))
 		logOdds, violation = append(logOdds, threshold-r.Scores[i].Bag), append(violation, b.Violation)
 	}
 	return logOdds, violation

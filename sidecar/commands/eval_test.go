@@ -14,14 +14,18 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// instanceScorer gives the instances of items a violation of 0.5 for each aspect.
+// instanceScorer gives the utterances of items a violation of 0.5 for each aspect.
 type instanceScorer []rewardmodel.Aspect
 
-func (s instanceScorer) Score(_ context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+func (s instanceScorer) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	var out rewardmodel.ScoreResponse
 	for _, item := range req.Responses {
 		r := rewardmodel.Result{ID: item.ID}
-		for range item.Instances {
+		segments, err := localmodel.BagOf(item).Segments(ctx, 0, nil)
+		if err != nil {
+			return out, err
+		}
+		for range segments {
 			violations := map[string]float64{}
 			for _, a := range s {
 				violations[a.Name] = 0.5

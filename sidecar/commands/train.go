@@ -27,21 +27,22 @@ type Train struct {
 	Out    string   `required:"" help:"Checkpoint directory to write." placeholder:"DIR"`
 	Method string   `default:"bfgpu" help:"Training method: bfgpu, or one of the baselines mil-max, mil-topk, upu, nnpu, balancedpu, robustpu and oracle."`
 
-	Seed           uint64   `default:"0" help:"Seed of shuffling, dropout and a new classification head."`
-	LR             float64  `default:"1e-5" name:"lr" help:"Peak learning rate of the cosine schedule."`
-	LRMin          float64  `default:"0" name:"lr-min" help:"Final learning rate of the schedule."`
-	Warmup         float64  `default:"0" help:"Share of the steps, in [0,1), over which the learning rate rises to its peak."`
-	Epochs         int      `default:"5" help:"Number of epochs; 0: only choose the threshold again."`
-	Batch          int      `default:"16" help:"Instances per mini-batch."`
-	WeightDecay    float64  `default:"0" help:"Decoupled weight decay; 0: plain Adam."`
-	Dropout        float64  `default:"-1" help:"Dropout probability; -1: as in config.json."`
-	MaxLength      int      `default:"0" help:"Maximum tokens per instance, including special tokens; longer instances are split. 0: the limit of the model."`
-	Aspects        []string `help:"Aspects (rules) of the trained model, in the order of its logits; default: those of --init. One that --init does not have starts untrained; the first one starts from --init if that has a single unnamed aspect." placeholder:"NAME"`
-	MinEach        int      `default:"1" help:"Minimum bags per label of an aspect that is trained, of a model with several; one with fewer is kept as it is, unless all have fewer."`
-	Context        bool     `help:"Train a model that reads the prompt; always so if --init does."`
-	ContextTokens  int      `default:"0" help:"Maximum tokens that the model reads of the end of the prompt, including special tokens; 0: as --init, or 128."`
-	ContextDropout float64  `default:"0.3" help:"Probability in [0,1] that a response is trained on without its prompt in an epoch."`
-	MaxTokens      int      `default:"8192" help:"Maximum tokens per forward pass; larger mini-batches use gradient accumulation."`
+	Seed            uint64   `default:"0" help:"Seed of shuffling, dropout and a new classification head."`
+	LR              float64  `default:"1e-5" name:"lr" help:"Peak learning rate of the cosine schedule."`
+	LRMin           float64  `default:"0" name:"lr-min" help:"Final learning rate of the schedule."`
+	Warmup          float64  `default:"0" help:"Share of the steps, in [0,1), over which the learning rate rises to its peak."`
+	Epochs          int      `default:"5" help:"Number of epochs; 0: only choose the threshold again."`
+	Batch           int      `default:"16" help:"Instances per mini-batch."`
+	WeightDecay     float64  `default:"0" help:"Decoupled weight decay; 0: plain Adam."`
+	Dropout         float64  `default:"-1" help:"Dropout probability; -1: as in config.json."`
+	MaxLength       int      `default:"0" help:"Maximum tokens per instance, including special tokens; longer instances are split. 0: the limit of the model."`
+	Aspects         []string `help:"Aspects (rules) of the trained model, in the order of its logits; default: those of --init. One that --init does not have starts untrained; the first one starts from --init if that has a single unnamed aspect." placeholder:"NAME"`
+	MinEach         int      `default:"1" help:"Minimum bags per label of an aspect that is trained, of a model with several; one with fewer is kept as it is, unless all have fewer."`
+	Context         bool     `help:"Train a model that reads the prompt; always so if --init does."`
+	ContextTokens   int      `default:"0" help:"Maximum tokens that the model reads of the end of the prompt, including special tokens; 0: as --init, or 128."`
+	ContextDropout  float64  `default:"0.3" help:"Probability in [0,1] that a response is trained on without its prompt in an epoch."`
+	WholeCharacters int      `default:"-1" help:"Maximum length, in characters, of a response of several utterances that is also scored as a whole; 0: none is; -1: as --init."`
+	MaxTokens       int      `default:"8192" help:"Maximum tokens per forward pass; larger mini-batches use gradient accumulation."`
 
 	localmodel.MethodFlags
 	Calibrate  bool   `default:"true" negatable:"" help:"Calibrate the scores to probabilities of the bag labels after the last epoch (Platt scaling); their order does not change."`
@@ -121,6 +122,9 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 	}
 	options := localmodel.BagOptions{MaxLength: maxLength, ContextTokens: contextTokens, MinEach: c.MinEach}
 	threshold := c.thresholdFor(base, method)
+	if options.WholeCharacters = c.WholeCharacters; c.WholeCharacters < 0 {
+		options.WholeCharacters = base.Manifest.WholeCharacters
+	}
 	options.CompliantOnly = c.Epochs == 0 && !c.Calibrate && threshold == train.FalseAlarms
 	for _, a := range aspects {
 		options.Aspects = append(options.Aspects, a.Name)
@@ -156,6 +160,9 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 	}
 	if len(aspects) > 1 && c.MinEach > 1 {
 		identity += fmt.Sprintf(" min-each=%d", c.MinEach)
+	}
+	if options.WholeCharacters > 0 {
+		identity += fmt.Sprintf(" whole-characters=%d", options.WholeCharacters)
 	}
 	state := filepath.Clean(c.Out) + ".training"
 	var rescale func(aspect int, scale, shift float64) error

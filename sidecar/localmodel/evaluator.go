@@ -47,13 +47,7 @@ func (e Evaluator) Score(ctx context.Context, bags []bag.Bag) ([]ScoredBag, erro
 			return nil, err
 		}
 		out[i] = ScoredBag{Bag: b, segments: segments}
-		if items[i] = ItemOf(b); b.Messages != nil {
-			continue // its turns are context
-		}
-		items[i].Response, items[i].Instances = nil, make([]string, len(segments))
-		for k, segment := range segments {
-			items[i].Instances[k] = segment.Text
-		}
+		items[i] = ItemOf(b)
 	}
 	answer, err := e.Scorer.Score(ctx, rewardmodel.Request{Responses: items, Options: rewardmodel.Options{
 		Instances: new(true), Aspects: true, Reasoning: rewardmodel.ReasoningScore,

@@ -15,10 +15,14 @@ import (
 // aspectScorer gives every instance these violations.
 type aspectScorer map[string]float64
 
-func (s aspectScorer) Score(_ context.Context, req rewardmodel.Request) (out rewardmodel.ScoreResponse, err error) {
+func (s aspectScorer) Score(ctx context.Context, req rewardmodel.Request) (out rewardmodel.ScoreResponse, err error) {
 	for _, item := range req.Responses {
 		r := rewardmodel.Result{ID: item.ID, Reward: 0.25}
-		for range item.Instances {
+		segments, err := localmodel.BagOf(item).Segments(ctx, 0, nil)
+		if err != nil {
+			return out, err
+		}
+		for range segments {
 			r.Instances = append(r.Instances, rewardmodel.Instance{Aspects: s})
 		}
 		out.Results = append(out.Results, r)

@@ -43,7 +43,7 @@ func (m *Opened) Start(ctx context.Context, runtime *encoder.Runtime, cfg reward
 	}
 	cfg.Version, cfg.MaxLength = version, m.Checkpoint.MaxLength()
 	cfg.Aspects, cfg.Combination = m.Aspects(), m.Checkpoint.Manifest.CombinationOrDefault()
-	cfg.ContextTokens = m.Checkpoint.MaxContext()
+	cfg.ContextTokens, cfg.WholeCharacters = m.Checkpoint.MaxContext(), m.Checkpoint.Manifest.WholeCharacters
 	s := &Loaded{}
 	if s.Encoder, err = m.loadVerified(ctx, runtime); err != nil {
 		return nil, err

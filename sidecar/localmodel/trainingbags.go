@@ -27,6 +27,8 @@ type BagOptions struct {
 	Aspects       []string // of the model, in the order of its logits; nil: one without a name
 	MaxLength     int      // tokens of a sequence, special tokens included
 	ContextTokens int      // that the model reads of the prompt, special tokens included; 0: none
+	// WholeCharacters is the length up to which the model also reads a response as a whole; 0: it does not.
+	WholeCharacters int
 	// MinEach is the number of bags with each label that one of several aspects needs to be trained, unless none has
 	// them: thresholds that are fitted to a few bags are worse than those that the aspect has.
 	MinEach int
@@ -246,6 +248,11 @@ func (r *bagReader) add(ctx context.Context, b bag.Bag) error {
 	if len(out.Instances) == 0 {
 		return nil
 	}
+	if text, ok := b.Whole(segments); ok && rewardmodel.ReadsWhole(text, len(out.Instances), r.WholeCharacters) {
+		if err := r.addWhole(ctx, &out, text); err != nil {
+			return err
+		}
+	}
 	whole, err := r.tok.IDsContext(ctx, strings.Join(texts, " "))
 	if err != nil {
 		return err
@@ -268,6 +275,22 @@ func (r *bagReader) add(ctx context.Context, b bag.Bag) error {
 			continue
 		}
 		r.data[a].Bags = append(r.data[a].Bags, own)
+	}
+	return nil
+}
+
+// addWhole adds the response as a whole to its instances.
+func (r *bagReader) addWhole(ctx context.Context, out *train.Bag, text string) error {
+	ids, err := r.tok.IDsContext(ctx, text)
+	if err != nil {
+		return err
+	}
+	out.Instances, out.ReadsWhole = append(out.Instances, r.tok.Frame(ids[:min(len(ids), r.room)])), true
+	if out.Contexts != nil {
+		out.Contexts = append(out.Contexts, out.Contexts[0])
+	}
+	if out.Gold != nil {
+		out.Gold = append(out.Gold, slices.Contains(out.Gold, true))
 	}
 	return nil
 }

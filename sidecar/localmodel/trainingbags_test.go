@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"assay/rewardmodel/bag"
 	"assay/rewardmodel/tokenizer"
 	"assay/sidecar/cli"
 )
@@ -54,4 +55,43 @@ func TestReadBagsWithComparisons(t *testing.T) {
 	require.Len(t, data[0].Comparisons[0], 2)
 	require.NotContains(t, log.String(), "same text") // the label of a comparison contradicts none
 	require.Contains(t, log.String(), `"comparisons":["alone"]`)
+}
+
+// A short response of several utterances is one instance more, with the gold label of its utterances.
+func TestReadBagsAsAWhole(t *testing.T) {
+	tok, err := tokenizer.Load("../../models/default")
+	require.NoError(t, err)
+	ids := func(text string) []int32 { return tok.Frame(tok.IDs(text)) }
+	for name, c := range map[string]struct {
+		line string
+		want []string // instances
+	}{
+		"short":            {`"response":" Six million? A few thousand.\n"`, []string{"Six million?", "A few thousand.", "Six million? A few thousand."}},
+		"long":             {`"response":"Six million? It was a few thousand or so."`, []string{"Six million?", "It was a few thousand or so."}},
+		"one utterance":    {`"response":"A few thousand."`, []string{"A few thousand."}},
+		"instances":        {`"instances":["Six million?","A few."]`, []string{"Six million?", "A few."}},
+		"a message":        {`"messages":[{"role":"user","content":"Go on."},{"role":"assistant","content":"Six? A few."}]`, []string{"Six?", "A few.", "Six? A few."}},
+		"several messages": {`"messages":[{"role":"assistant","content":"Six?"},{"role":"user","content":"Yes."},{"role":"assistant","content":"A few."}]`, []string{"Six?", "A few."}},
+		"other characters": {`"response":"é é é é? ü ü ü ü ü ü."`, []string{"é é é é?", "ü ü ü ü ü ü.", "é é é é? ü ü ü ü ü ü."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, err := bag.Decode([]byte(`{"id":"a","label":"violation","spans":[[4,6]],` + c.line + `}`))
+			if err != nil { // spans are for responses only
+				b, err = bag.Decode([]byte(`{"id":"a","label":"violation",` + c.line + `}`))
+			}
+			require.NoError(t, err)
+			data, _, err := TokenizeAspects(t.Context(), []bag.Bag{b}, tok, BagOptions{MaxLength: 128, WholeCharacters: 30})
+			require.NoError(t, err)
+			got := data[0].Bags[0]
+			require.Len(t, got.Instances, len(c.want))
+			for i, text := range c.want {
+				require.Equal(t, ids(text), got.Instances[i], text)
+			}
+			whole := strings.Contains(c.want[len(c.want)-1], "? ")
+			require.Equal(t, whole, got.ReadsWhole)
+			if whole && got.Gold != nil {
+				require.Equal(t, []bool{true, false, true}, got.Gold)
+			}
+		})
+	}
 }
