@@ -24,14 +24,19 @@ func bounded(t *testing.T, m *Memory, responses ...string) Request {
 
 // The charge of a request covers the memory that it keeps until its results are sent.
 func TestFootprint(t *testing.T) {
-	s := newScorer(t, ScorerConfig{}, modelFunc(hashMargins))
 	var distinct strings.Builder
+	var short []string
 	for i := range 4000 {
 		fmt.Fprintf(&distinct, "This is number %d of many sentences. ", i)
+		short = append(short, fmt.Sprintf("This is number %d. It is short.", i))
 	}
-	for name, text := range map[string]string{"equal": strings.Repeat("X! ", 4096), "distinct": distinct.String()} {
+	equal, different := strings.Repeat("X! ", 4096), distinct.String()
+	for name, texts := range map[string][]string{
+		"equal": {equal, equal + " ", equal + "  "}, "distinct": {different, different + " ", different + "  "}, "also as a whole": short,
+	} {
 		t.Run(name, func(t *testing.T) {
-			req := bounded(t, newTestMemory(t, DefaultMemory), text, text+" ", text+"  ")
+			s := newScorer(t, ScorerConfig{WholeCharacters: 40}, modelFunc(hashMargins))
+			req := bounded(t, newTestMemory(t, DefaultMemory), texts...)
 			type prepared struct {
 				job  *job
 				bags []bag
@@ -40,6 +45,9 @@ func TestFootprint(t *testing.T) {
 			kept := allocated(func() prepared {
 				j, bags, err := s.prepare(t.Context(), req)
 				require.NoError(t, err)
+				for _, b := range bags {
+					raise(b.utterances, b.wholes, j)
+				}
 				return prepared{j, bags}
 			})
 			require.LessOrEqual(t, kept, req.Memory.held)
