@@ -36,40 +36,32 @@ func (s *Scorer) wholeOf(utterances []utterance, first int, truncated bool) (who
 func raise(utterances []utterance, wholes []wholeReading, work *job) (changed int) {
 	changed = len(utterances)
 	for _, w := range wholes {
-		for aspect, margin := range work.marginsOf(w.unique) {
-			witness := w.witness(utterances, work, aspect)
-			own := work.marginsOf(utterances[witness].unique)
-			if margin <= own[aspect] {
+		own := make([]float32, w.end-w.first)
+		for aspect, whole := range work.marginsOf(w.unique) {
+			for i := range own {
+				own[i] = work.marginsOf(utterances[w.first+i].unique)[aspect]
+			}
+			witness, raised := RaisedBy(whole, own)
+			if !raised {
 				continue
 			}
-			utterances[witness].unique = work.distinct() // equal utterances elsewhere keep their margins
-			work.margins = append(work.margins, own...)
-			work.marginsOf(utterances[witness].unique)[aspect] = margin
+			witness += w.first
+			work.margins = append(work.margins, work.marginsOf(utterances[witness].unique)...)
+			utterances[witness].unique = work.distinct() - 1 // equal utterances elsewhere keep their margins
+			work.marginsOf(utterances[witness].unique)[aspect] = whole
 			changed = min(changed, witness)
 		}
 	}
 	return changed
 }
 
-func (w wholeReading) witness(utterances []utterance, work *job, aspect int) int {
-	witness := w.first
-	for i := w.first + 1; i < w.end; i++ {
-		if work.marginsOf(utterances[i].unique)[aspect] > work.marginsOf(utterances[witness].unique)[aspect] {
-			witness = i
-		}
-	}
-	return witness
-}
-
-// RaiseMargins is the margins of the utterances of one text for one aspect, the largest of which becomes whole, that of the
-// text as a whole, if it is smaller. margins is changed.
-func RaiseMargins(margins []float64, whole float64) []float64 {
-	witness := 0
+// RaisedBy returns the index of the most anomalous utterance of a text, by the margins of its utterances, and whether the
+// margin of the text as a whole is larger, which that utterance then gets.
+func RaisedBy[M float32 | float64](whole M, margins []M) (witness int, raised bool) {
 	for i, m := range margins {
 		if m > margins[witness] {
 			witness = i
 		}
 	}
-	margins[witness] = max(margins[witness], whole)
-	return margins
+	return witness, whole > margins[witness]
 }

@@ -148,8 +148,12 @@ func scoreInstances(n *Network) ([]Score, error) {
 	}
 	scores := make([]Score, len(margins))
 	for i, m := range margins {
-		if last := len(m) - 1; n.Data.Bags[i].ReadsWhole {
-			m = rewardmodel.RaiseMargins(m[:last], m[last])
+		if n.Data.Bags[i].ReadsWhole {
+			whole := m[len(m)-1]
+			m = m[:len(m)-1]
+			if witness, raised := rewardmodel.RaisedBy(whole, m); raised {
+				m[witness] = whole
+			}
 		}
 		scores[i] = Score{Bag: slices.Max(m), Instances: m}
 	}
