@@ -175,7 +175,7 @@ def copy_checkout(to: Path) -> None:
             shutil.copy2(source, target)
         else:
             target.unlink(missing_ok=True)
-    shutil.copytree(ROOT / "bin", to / "bin")
+    shutil.copytree(ROOT / "bin", to / "bin", ignore=shutil.ignore_patterns("venv"))  # gigabytes, of the client tests
     shutil.copy2(ROOT / "go.work", to)
 
 
@@ -184,6 +184,7 @@ def environment(copy: Path, home: Path) -> dict[str, str]:
     go = json.loads(subprocess.run(["go", "env", "-json"], capture_output=True, check=True).stdout)
     keep = {name: go[name] for name in ("GOCACHE", "GOMODCACHE")}
     cache = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
+    keep["GOFLAGS"] = f"{go['GOFLAGS']} -trimpath".strip()  # so that the copies share what they compile
     path = f"{copy}/.venv/bin:{copy}/bin:{home}/go/bin:{os.environ['PATH']}"
     return os.environ | keep | {"HOME": str(home), "XDG_CACHE_HOME": cache, "PATH": path, "GOBIN": f"{home}/go/bin"}
 
