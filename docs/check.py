@@ -40,6 +40,8 @@ COMMENT = re.compile(r"<!--(.*?)-->", re.S)
 SERVICE = re.compile(r"^(?=(?:make run|(?:bin/)?assay serve)\b)", re.M)
 INDENTED = re.compile(r"^(?![-*\d|]).*\n\n {4}\S", re.M)
 
+LIMIT = 3600  # seconds that a document may take: a command in it may serve until it is stopped
+
 SESSION = r"""
 set -eEo pipefail
 trap 'echo "exit code $? of: $BASH_COMMAND"' ERR
@@ -49,7 +51,7 @@ stop_service() { [ -z "$service" ] || { kill -- -$service; wait $service; servic
 start_service() {
 	stop_service
 	setsid "$@" & service=$!
-	until curl http://127.0.0.1:8080/readyz >/dev/null 2>&1; do
+	until curl http://127.0.0.1:8080/readyz >/dev/null 2>&1 || curl --insecure https://127.0.0.1:8080/readyz >/dev/null 2>&1; do
 		kill -0 $service || { echo "the service did not start"; return 1; }
 		sleep 0.2
 	done
@@ -208,7 +210,10 @@ def run(document: Path, script: str) -> str:
                 start_new_session=True,
             )
             try:
-                failed = process.wait()
+                failed = process.wait(LIMIT)
+            except subprocess.TimeoutExpired:
+                failed = True
+                print(f"still runs after {LIMIT} s", file=output)
             finally:  # what it started in the background, and after an interrupt the session too
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGTERM)
