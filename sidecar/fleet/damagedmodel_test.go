@@ -26,7 +26,7 @@ func promote(t *testing.T, labels *rater, url string) string {
 			changed := now.ID != last.ID
 			last = now
 			return changed
-		}, 3*processtest.Timeout, 100*time.Millisecond)
+		}, trainingTime, 100*time.Millisecond)
 		if last.Result == retrain.ResultPromoted {
 			processtest.AwaitVersion(t, url, last.Version)
 			return last.Version

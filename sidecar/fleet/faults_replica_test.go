@@ -189,7 +189,7 @@ func (r *faultyReplica) answered(got reply, began time.Time, version string, sin
 	}
 	if age := began.Sub(since); age > 0 {
 		if r.stale = max(r.stale, age); age > staleLimit {
-			r.faults = append(r.faults, fmt.Sprintf("%s %v after %s became current", answer.Model.Version, age, version))
+			r.faults = append(r.faults, fmt.Sprintf("%s %v after %s became current, until %s", answer.Model.Version, age, version, began.Format(time.TimeOnly)))
 		}
 	}
 }

@@ -189,6 +189,7 @@ func (f *faults) promote(replica int, path, version string) {
 	f.t.Helper()
 	processtest.PostUntilOK(f.t, f.replicas[replica].process, path)
 	f.fleet.set(version)
+	f.note("%s promoted through replica %d", version, replica)
 }
 
 // isolate partitions a server from the others, or restores the network. A replica connected to it cannot learn of a

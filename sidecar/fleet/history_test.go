@@ -174,7 +174,7 @@ func awaitIdle(t *testing.T, url string) retrain.Outcome {
 		got = api.Training{}
 		processtest.Fetch(t, url+"/v1/training", &got)
 		return got.Phase == retrain.PhaseIdle && got.Wait != "" && got.Last != nil
-	}, 3*processtest.Timeout, 50*time.Millisecond)
+	}, trainingTime, 50*time.Millisecond)
 	return *got.Last
 }
 

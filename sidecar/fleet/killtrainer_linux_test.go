@@ -30,7 +30,7 @@ func killTrainer(t *testing.T, p *processtest.Process, reached func(api.Training
 		}
 		children := processtest.ChildrenOf(t, p.Cmd.Process.Pid)
 		return len(children) == 1 && syscall.Kill(children[0], syscall.SIGKILL) == nil
-	}, 3*processtest.Timeout, 10*time.Millisecond)
+	}, trainingTime, 10*time.Millisecond)
 	return killed
 }
 
@@ -96,7 +96,7 @@ func TestKillNineOfTheTrainer(t *testing.T) {
 		var now api.Training
 		processtest.Fetch(t, p.Ready.HTTP+"/v1/training", &now)
 		return now.Phase == retrain.PhaseIdle && now.Last.ID != one.ID
-	}, 3*processtest.Timeout, 10*time.Millisecond)
+	}, trainingTime, 10*time.Millisecond)
 	two := awaitIdle(t, p.Ready.HTTP)
 	require.Equal(t, retrain.ResultFailed, two.Result)
 	require.Contains(t, two.Reason, "killed")

@@ -64,7 +64,7 @@ func TestFleetLosesAServerAndAReplica(t *testing.T) {
 		training = api.Training{}
 		processtest.Fetch(t, replicas[0].Ready.HTTP+"/v1/training", &training)
 		return training.Phase == retrain.PhaseTraining && training.Progress != nil
-	}, 3*processtest.Timeout, 20*time.Millisecond)
+	}, trainingTime, 20*time.Millisecond)
 
 	dead := -1
 	for i := range replicas {

@@ -36,7 +36,7 @@ func TestStopTraining(t *testing.T) {
 		require.Eventually(t, func() bool {
 			run = status()
 			return run.Phase == retrain.PhaseTraining && len(processtest.ChildrenOf(t, p.Cmd.Process.Pid)) == 1
-		}, 3*processtest.Timeout, 10*time.Millisecond)
+		}, trainingTime, 10*time.Millisecond)
 		return run
 	}
 	stop := func(id string) {
@@ -71,7 +71,7 @@ func TestStopTraining(t *testing.T) {
 	p.Kill()
 	p = processtest.Serve(t, model, data, flags...)
 	at.up(p.Ready.HTTP)
-	require.Eventually(t, func() bool { s := status(); return s.Phase == retrain.PhaseIdle && s.Last.ID == second.ID }, 3*processtest.Timeout, 10*time.Millisecond)
+	require.Eventually(t, func() bool { s := status(); return s.Phase == retrain.PhaseIdle && s.Last.ID == second.ID }, trainingTime, 10*time.Millisecond)
 	two := awaitIdle(t, p.Ready.HTTP)
 	require.Equal(t, retrain.ResultCanceled, two.Result)
 	require.Equal(t, "loopback", two.By)
