@@ -22,18 +22,18 @@ type ticket struct {
 	promised bool // it was refused, and comes at the time that it was promised
 }
 
-// checkAdmission rejects a request of a priority before it is segmented, while the
-// queue is full for it.
-func (s *Scorer) checkAdmission(p priority, t *ticket) error {
+// checkAdmission rejects a request of a priority that has so many tokens or more, while
+// the queue has no room for it: before it is segmented, and while it is tokenized.
+func (s *Scorer) checkAdmission(p priority, t *ticket, tokens int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return ErrClosed
 	}
 	now := time.Now()
-	t.promised = s.waiting[p].claim(now, t.id)
-	if !s.scheduler.fits(p, 1, s.reserved(now, t)) {
-		return s.overloaded(now, p, t.id, s.textCost.of(t.bytes), 0)
+	t.promised = t.promised || s.waiting[p].claim(now, t.id)
+	if !s.scheduler.fits(p, s.scheduler.charge(p, tokens), s.reserved(now, t)) {
+		return s.overloaded(now, p, t.id, max(tokens, s.textCost.of(t.bytes)), 0)
 	}
 	return nil
 }

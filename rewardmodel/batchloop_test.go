@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,6 +160,64 @@ func TestOverload(t *testing.T) {
 			t.Errorf("after the queue emptied: %v", err)
 		}
 	})
+}
+
+// counted is a tokenizer that counts the texts that it has read.
+type counted struct {
+	words
+	texts atomic.Int64
+}
+
+func (c *counted) IDsContext(ctx context.Context, text string) ([]int32, error) {
+	c.texts.Add(1)
+	return c.words.IDsContext(ctx, text)
+}
+
+// A request is refused as soon as the tokens that were read do not fit; the rest is not read.
+func TestRefusalEndsTokenization(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, tokenizer := newGate(), &counted{}
+		s, err := NewScorer(ScorerConfig{Version: "v1", MaxQueueTokens: 100}, g, tokenizer, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		var admitted []<-chan error
+		add := func(req Request) {
+			admitted = append(admitted, call(t.Context(), s, req))
+			synctest.Wait()
+		}
+		for i, utterances := range []int{5, 6, 6, 6} { // of 4 tokens: 8 of 100 are left
+			add(distinct(fmt.Sprint(i), utterances))
+		}
+		tokenizer.texts.Store(0)
+		if _, err := s.Score(t.Context(), distinct("long", 100)); !errors.Is(err, ErrOverloaded) {
+			t.Errorf("got %v", err)
+		}
+		if n := tokenizer.texts.Load(); n != 3 {
+			t.Errorf("%d utterances were read, want 3, the last of which does not fit", n)
+		}
+		add(distinct("short", 2))
+		for i, done := range admitted {
+			if err := release(g, done); err != nil {
+				t.Errorf("request %d, which fits: %v", i, err)
+			}
+		}
+	})
+}
+
+// An utterance that is too long for the shortcut of its bytes is tokenized once.
+func TestUtterancesAreTokenizedOnce(t *testing.T) {
+	tokenizer := &counted{}
+	s, err := NewScorer(ScorerConfig{Version: "v1", MaxLength: 12}, modelFunc(hashMargins), tokenizer, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	score(t, s, responses("A sentence that has ten words, which are many bytes. It is. Another sentence of more bytes than tokens fit."))
+	if n := tokenizer.texts.Load(); n != 3 {
+		t.Errorf("tokenized %d times, want once for each utterance", n)
+	}
 }
 
 func TestCancel(t *testing.T) {

@@ -43,7 +43,7 @@ func TestFootprint(t *testing.T) {
 			}
 			req.Options = req.Options.withDefaults()
 			kept := allocated(func() prepared {
-				j, bags, err := s.prepare(t.Context(), req)
+				j, bags, err := s.prepare(t.Context(), req, ticket{})
 				require.NoError(t, err)
 				for _, b := range bags {
 					raise(b.utterances, b.wholes, j)
@@ -104,7 +104,7 @@ func TestPromptIsCharged(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	req.Options = req.Options.withDefaults()
-	_, _, err = s.prepare(t.Context(), req)
+	_, _, err = s.prepare(t.Context(), req, ticket{})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, held[0], int64((workBytes+wordBytes)*500*contextBytes))
 	require.GreaterOrEqual(t, req.Memory.held, int64(2*500*tokenBytes))

@@ -391,7 +391,7 @@ func (l *Live) nextPart() {
 
 // add appends utterances of the current part, divided like those of Score.
 func (l *Live) add(ctx context.Context, text string, settled []segmenter.Span) error {
-	length := func(text string) (int, error) { return l.scorer.tokenCount(ctx, text) }
+	length := func(text string) (int, error) { return l.work.count(ctx, text) }
 	for _, u := range settled {
 		span := segmenter.Span{Start: l.part.start + u.Start, End: l.part.start + u.End}
 		l.open = openUtterance{start: span.End}
@@ -504,7 +504,7 @@ func (l *Live) recount() {
 // the margins of the last one. It returns the tokens that the model had to read.
 func (l *Live) compute(ctx context.Context, p *preparation, add func() error) (tokens int, err error) {
 	t := l.ticket
-	if err := l.scorer.checkAdmission(interactive, &t); err != nil {
+	if err := l.scorer.checkAdmission(interactive, &t, 1); err != nil {
 		return 0, err
 	}
 	start := time.Now()

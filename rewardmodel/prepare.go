@@ -44,12 +44,12 @@ func (b bag) margins(work *job, aspect int) []float32 {
 	return out
 }
 
-// prepare segments and tokenizes a request. Equal instances share one margin.
-// What the cache knows is filled in; what is left to compute is in
-// job.sequences.
-func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) {
+// prepare segments and tokenizes a request, and rejects it as soon as it has more
+// tokens than the queue has room for. Equal instances share one margin. What the cache
+// knows is filled in; what is left to compute is in job.sequences.
+func (s *Scorer) prepare(ctx context.Context, req Request, t ticket) (*job, []bag, error) {
 	p := preparation{Scorer: s, job: newJob(req.priority(), s.aspects()), seen: make(map[key]int), contexts: make(map[key]*promptContext)}
-	p.job.exclusive = req.Exclusive
+	p.job.exclusive, p.job.ticket = req.Exclusive, t
 	bags := make([]bag, len(req.Responses))
 	instances := 0
 	for i, item := range req.Responses {
@@ -60,7 +60,7 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 		if err := req.Memory.Grow(work); err != nil {
 			return nil, nil, err
 		}
-		b, err := s.segment(ctx, item, req.Options)
+		b, err := p.bag(ctx, item, req.Options)
 		if err != nil {
 			return nil, nil, cmp.Or(canceled(ctx), err)
 		}
@@ -74,20 +74,6 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 				return nil, nil, cmp.Or(canceled(ctx), err)
 			}
 			bags[i].tokens = tokens
-		}
-		for k := range bags[i].utterances {
-			if err := canceled(ctx); err != nil {
-				return nil, nil, err
-			}
-			u := &bags[i].utterances[k]
-			if k == 0 || u.message != bags[i].utterances[k-1].message {
-				if err := p.setContext(ctx, item, u.message); err != nil {
-					return nil, nil, cmp.Or(canceled(ctx), err)
-				}
-			}
-			if u.unique, err = p.add(ctx, u.String()); err != nil {
-				return nil, nil, cmp.Or(canceled(ctx), err)
-			}
 		}
 		for k := range bags[i].wholes {
 			w := &bags[i].wholes[k]
@@ -109,34 +95,43 @@ func (s *Scorer) prepare(ctx context.Context, req Request) (*job, []bag, error) 
 	return p.job, bags, nil
 }
 
-// segment turns an item into its instances, at most MaxInstances of them.
-func (s *Scorer) segment(ctx context.Context, item Item, o Options) (b bag, err error) {
+// bag turns an item into its instances, at most MaxInstances of them, and adds each.
+func (p *preparation) bag(ctx context.Context, item Item, o Options) (b bag, err error) {
 	switch {
 	case item.Response != nil:
-		err = s.segmentText(ctx, &b, *item.Response, 0, nil, o)
+		err = p.text(ctx, &b, item, *item.Response, nil, o)
 	case item.Messages != nil:
 		for i, m := range item.Messages {
 			if m.Role == RoleAssistant && err == nil {
-				err = s.segmentText(ctx, &b, m.Content, i, new(i), o)
+				err = p.text(ctx, &b, item, m.Content, new(i), o)
 			}
 		}
 	default:
 		for i, text := range item.Instances {
-			if i == s.config.MaxInstances {
+			if i == p.config.MaxInstances {
 				b.truncated = true
 				break
 			}
-			b.utterances = append(b.utterances, utterance{text: text, source: i, span: segmenter.Span{End: len(text)}})
+			if err := p.utterance(ctx, &b, item, utterance{text: text, source: i, span: segmenter.Span{End: len(text)}}); err != nil {
+				return b, err
+			}
 		}
 	}
 	return b, err
 }
 
-func (s *Scorer) segmentText(ctx context.Context, b *bag, text string, source int, message *int, o Options) error {
+// text adds the utterances of a response, or of the given one of its messages, each
+// divided so that it fits.
+func (p *preparation) text(ctx context.Context, b *bag, item Item, text string, message *int, o Options) error {
+	u := utterance{text: text, message: message}
+	if message != nil {
+		u.source = *message
+	}
 	parts := []segmenter.Span{{End: len(text)}}
 	if o.Reasoning != ReasoningScore {
 		parts = answerParts(text, o.Reasoning)
 	}
+	length := func(text string) (int, error) { return p.count(ctx, text) }
 	for _, part := range parts {
 		first := len(b.utterances)
 		inner := text[part.Start:part.End]
@@ -144,37 +139,65 @@ func (s *Scorer) segmentText(ctx context.Context, b *bag, text string, source in
 		if err != nil {
 			return err
 		}
-		room := s.config.MaxInstances - len(b.utterances)
-		if len(spans) > room {
-			spans, b.truncated = spans[:room], true
+		for i := range spans {
+			room := p.config.MaxInstances - len(b.utterances)
+			if room == 0 {
+				b.truncated = true
+				return nil
+			}
+			pieces, err := segmenter.Limit(ctx, inner, spans[i:i+1], p.room, length)
+			if err != nil {
+				return err
+			}
+			if len(pieces) > room {
+				pieces, b.truncated = pieces[:room], true
+			}
+			for _, piece := range pieces {
+				u.span = segmenter.Span{Start: part.Start + piece.Start, End: part.Start + piece.End}
+				if err := p.utterance(ctx, b, item, u); err != nil {
+					return err
+				}
+			}
 		}
-		length := func(text string) (int, error) { return s.tokenCount(ctx, text) }
-		if spans, err = segmenter.Limit(ctx, inner, spans, s.room, length); err != nil {
-			return err
-		}
-		if len(spans) > room {
-			spans, b.truncated = spans[:room], true
-		}
-		for _, span := range spans {
-			span.Start += part.Start
-			span.End += part.Start
-			b.utterances = append(b.utterances, utterance{text: text, source: source, message: message, span: span})
-		}
-		if w, ok := s.wholeOf(b.utterances, first, b.truncated); ok {
+		if w, ok := p.wholeOf(b.utterances, first, b.truncated); ok {
 			b.wholes = append(b.wholes, w)
 		}
 	}
 	return nil
 }
 
-// tokenCount is the length that the segmenter splits by. No tokenizer makes
-// more tokens than bytes, so that a short text need not be tokenized to know
-// that it fits.
-func (s *Scorer) tokenCount(ctx context.Context, text string) (int, error) {
-	if len(text) <= s.room {
+// utterance adds an utterance of an item to its bag.
+func (p *preparation) utterance(ctx context.Context, b *bag, item Item, u utterance) (err error) {
+	if err := canceled(ctx); err != nil {
+		return err
+	}
+	if n := len(b.utterances); n == 0 || u.message != b.utterances[n-1].message {
+		if err := p.setContext(ctx, item, u.message); err != nil {
+			return err
+		}
+	}
+	tokens := p.job.tokens
+	if u.unique, err = p.add(ctx, u.String()); err != nil {
+		return err
+	}
+	b.utterances = append(b.utterances, u)
+	if p.job.tokens == tokens {
+		return nil
+	}
+	return p.checkAdmission(p.job.priority, &p.job.ticket, p.job.tokens)
+}
+
+// count is the length that the segmenter splits by. No tokenizer makes more tokens than
+// bytes, so that a short text need not be tokenized to know that it fits. The tokens of
+// the last text that fits are kept for add.
+func (p *preparation) count(ctx context.Context, text string) (int, error) {
+	if len(text) <= p.room {
 		return len(text), nil
 	}
-	ids, err := s.tokenizer.IDsContext(ctx, text)
+	ids, err := p.tokenizer.IDsContext(ctx, text)
+	if err == nil && len(ids) <= p.room {
+		p.counted.text, p.counted.ids = text, ids
+	}
 	return len(ids), err
 }
 
@@ -187,6 +210,10 @@ type preparation struct {
 	context   *promptContext         // of the instances that are added; nil: none
 	instances int
 	misses    int
+	counted   struct {
+		text string
+		ids  []int32
+	}
 }
 
 // add returns the index of text's margin.
@@ -210,9 +237,12 @@ func (p *preparation) add(ctx context.Context, text string) (int, error) {
 	for range p.aspects() {
 		p.job.margins = append(p.job.margins, float32(math.Inf(-1)))
 	}
-	ids, err := p.tokenizer.IDsContext(ctx, text)
-	if err != nil {
-		return 0, err
+	ids := p.counted.ids
+	if p.counted.text != text {
+		var err error
+		if ids, err = p.tokenizer.IDsContext(ctx, text); err != nil {
+			return 0, err
+		}
 	}
 	windows := p.windows(ids)
 	if len(windows) > 1 {

@@ -80,7 +80,7 @@ func TestContextCountsOncePerBatch(t *testing.T) {
 	s := newScorer(t, ScorerConfig{ContextTokens: 22, MaxBatchTokens: 40}, contextModel(&batches))
 	req := responses(strings.Join([]string{"a b c d.", "e f g h.", "i j k l.", "m n o p.", "q r s t."}, "\n\n"))
 	req.Responses[0].Prompt = strings.Repeat("word ", 20)
-	work, _, err := s.prepare(t.Context(), Request{Responses: req.Responses, Options: req.Options.withDefaults()})
+	work, _, err := s.prepare(t.Context(), Request{Responses: req.Responses, Options: req.Options.withDefaults()}, ticket{})
 	require.NoError(t, err)
 	require.Equal(t, 5*6+22, work.tokens)
 	score(t, s, req)

@@ -209,7 +209,7 @@ func (s *Scorer) score(ctx context.Context, req Request) (ScoreResponse, error) 
 	}
 	req.Options = req.Options.withDefaults()
 	t := s.ticket(req)
-	if err := s.checkAdmission(req.priority(), &t); err != nil {
+	if err := s.checkAdmission(req.priority(), &t, 1); err != nil {
 		return ScoreResponse{}, s.rejected(err)
 	}
 	combine, err := s.combiner(req.Options)
@@ -217,12 +217,11 @@ func (s *Scorer) score(ctx context.Context, req Request) (ScoreResponse, error) 
 		return ScoreResponse{}, err
 	}
 	_, tokenizing := trace.Begin(ctx, "tokenize")
-	work, bags, err := s.prepare(ctx, req)
+	work, bags, err := s.prepare(ctx, req, t)
 	tokenizing.End()
 	if err != nil {
 		return ScoreResponse{}, s.rejected(err)
 	}
-	work.ticket = t
 	work.trace = newJobTrace(oteltrace.SpanFromContext(ctx), work, bags)
 	prepared := time.Now()
 	if len(work.sequences) > 0 {
