@@ -130,6 +130,8 @@ func TestBenchSoak(t *testing.T) {
 	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Regexp(t, `(?m)^Capacity [0-9.]+ requests/s\. Offered [0-9.]+ \(0\.5 times\); answered [0-9.]+, \d+ % of the capacity; refused 0\.0\.`, stdout)
 	require.Regexp(t, `(?m)^After the load, a request was answered within [0-9.]+ s`, stdout)
+	require.Regexp(t, `(?m)^Tokens/s [1-9]\d* at the capacity, [1-9]\d* under the load \(\d+ %\)\. Cores of the service [0-9.]+ and [0-9.]+, of the generator [0-9.]+ and [0-9.]+\.$`, stdout)
+	require.Regexp(t, `(?m)^Per CPU second of the service: \d+ % of the requests, \d+ % of the tokens\.$`, stdout)
 
 	_, stderr, code = lab(t, "", "soak", "--requests", "0")
 	require.Equal(t, cli.ExitUsage, code)

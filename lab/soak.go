@@ -54,7 +54,8 @@ refused with 503, and other failures; at the end the memory above the weights, a
 With --load, the capacity is the rate of 20 s with --concurrency in flight. Requests arrive at a share of it, whether or
 not earlier ones were answered. One in 16 of the clients that are refused waits as long as Retry-After says and sends its
 request again, up to ten times; the others leave. At the end all clients leave, and one sends requests until one is
-answered: the time to recover. The load generator runs on the same processors as the service. It needs Linux.`
+answered: the time to recover. The load generator runs on the same processors as the service, so the tokens, and the CPU
+time of both, are compared with those at the capacity. It needs Linux.`
 }
 
 // Run is called by kong.
@@ -141,7 +142,7 @@ func soakSummary(rows []soakRow, weights int64, precision string) string {
 // soak loads the service and writes the rows as they come. It returns the rows so far even where it fails.
 func (c *soakCmd) soak(ctx context.Context, out io.Writer, service *bench.Service, texts []string) ([]soakRow, error) {
 	var rows []soakRow
-	s := &soakLoad{cmd: c, url: service.URL, texts: texts, began: time.Now()}
+	s := &soakLoad{cmd: c, service: service, url: service.URL, texts: texts, began: time.Now()}
 	row := func() error {
 		r, err := s.row(context.WithoutCancel(ctx), service) // the last row comes after the end
 		if err == nil {
@@ -182,10 +183,11 @@ func (c *soakCmd) soak(ctx context.Context, out io.Writer, service *bench.Servic
 
 // soakLoad is the load of a soak test, with counters that rows read while it runs.
 type soakLoad struct {
-	cmd   *soakCmd
-	url   string
-	texts []string
-	began time.Time
+	cmd     *soakCmd
+	service *bench.Service
+	url     string
+	texts   []string
+	began   time.Time
 
 	answered, refused, failed atomic.Int64 // requests
 	next                      atomic.Int64 // number of the next text
@@ -226,6 +228,50 @@ func (s *soakLoad) row(ctx context.Context, service *bench.Service) (r soakRow, 
 	r.goroutines, r.files = int64(sums[metricGoroutines]), int64(sums[metricFiles])
 	r.golang = int64(sums[metricGoSystem] - sums[metricGoReleased])
 	return r, err
+}
+
+// soakUsage is what was done until a point in time, and the CPU time that it took.
+type soakUsage struct {
+	at                 time.Time
+	answered           int64
+	tokens             float64 // that the model has computed
+	service, generator time.Duration
+}
+
+func (s *soakLoad) usage(ctx context.Context) (u soakUsage, err error) {
+	u = soakUsage{at: time.Now(), answered: s.answered.Load()}
+	if u.service, err = s.service.CPU(); err != nil {
+		return u, err
+	}
+	if u.generator, err = bench.OwnCPU(); err != nil {
+		return u, err
+	}
+	sums, err := metricSums(ctx, s.url, metricTokens)
+	u.tokens = sums[metricTokens]
+	return u, err
+}
+
+// soakRates are the rates between two points in time.
+type soakRates struct {
+	answered, tokens   float64 // per second
+	service, generator float64 // cores
+}
+
+func (u soakUsage) since(before soakUsage) soakRates {
+	took := u.at.Sub(before.at).Seconds()
+	return soakRates{
+		answered: float64(u.answered-before.answered) / took, tokens: (u.tokens - before.tokens) / took,
+		service: (u.service - before.service).Seconds() / took, generator: (u.generator - before.generator).Seconds() / took,
+	}
+}
+
+// compared describes the rates of an overload next to those at the capacity.
+func (r soakRates) compared(capacity soakRates) string {
+	percent := func(of, part float64) float64 { return 100 * part / of }
+	return fmt.Sprintf("Tokens/s %.0f at the capacity, %.0f under the load (%.0f %%). Cores of the service %.2f and %.2f, of the generator %.2f and %.2f.\n"+
+		"Per CPU second of the service: %.0f %% of the requests, %.0f %% of the tokens.\n",
+		capacity.tokens, r.tokens, percent(capacity.tokens, r.tokens), capacity.service, r.service, capacity.generator, r.generator,
+		percent(capacity.answered/capacity.service, r.answered/r.service), percent(capacity.tokens/capacity.service, r.tokens/r.service))
 }
 
 // send sends requests until there are enough and the time is over. It fails where every request fails.
@@ -285,18 +331,27 @@ func retryAfter(err error) (time.Duration, bool) {
 // sendAtRate measures the capacity, sends requests at a share of it, and measures the time to recover.
 func (s *soakLoad) sendAtRate(ctx context.Context, out io.Writer, length time.Duration) error {
 	capacity, measuring := 0.0, min(length, soakCapacity)
+	var idle soakUsage
 	for range 2 { // the first one is the warm-up
+		var err error
+		if idle, err = s.usage(ctx); err != nil {
+			return err
+		}
 		r, err := s.closed(ctx, func(_ int, elapsed time.Duration) bool { return elapsed < measuring })
 		if err := errors.Join(err, r.Err()); err != nil {
 			return err
 		}
 		capacity = r.Rate()
 	}
+	full, err := s.usage(ctx)
+	if err != nil {
+		return err
+	}
 	rate := s.cmd.Load * capacity
 	n := max(1, int(rate*length.Seconds()))
 	to := load.NewHTTP(s.url+scorePath, soakClients)
 	defer to.Close()
-	before, refused := s.answered.Load(), s.refused.Load()
+	refused := s.refused.Load()
 	loading, leave := context.WithTimeout(ctx, length)
 	defer leave()
 	began := time.Now()
@@ -316,7 +371,11 @@ func (s *soakLoad) sendAtRate(ctx context.Context, out io.Writer, length time.Du
 		return err
 	}
 	elapsed := time.Since(began)
-	answered := float64(s.answered.Load()-before) / elapsed.Seconds()
+	over, err := s.usage(ctx)
+	if err != nil {
+		return err
+	}
+	answered := float64(over.answered-full.answered) / elapsed.Seconds()
 	recovered, latency, err := s.recover(ctx)
 	if err != nil {
 		return err
@@ -325,10 +384,10 @@ func (s *soakLoad) sendAtRate(ctx context.Context, out io.Writer, length time.Du
 	defer s.mu.Unlock()
 	_, err = fmt.Fprintf(out, "Capacity %.1f requests/s. Offered %.1f (%g times); answered %.1f, %.0f %% of the capacity; refused %.1f. Latency p50 %.2f, p99 %.2f s; p99 late %.0f ms.\n"+
 		"Refused clients that waited, by the number of waits until they were answered: %v, never %d; Retry-After up to %v.\n"+
-		"After the load, a request was answered within %.2f s, in %.3f s.\n",
+		"After the load, a request was answered within %.2f s, in %.3f s.\n%s",
 		capacity, rate, s.cmd.Load, answered, 100*answered/capacity, float64(s.refused.Load()-refused)/elapsed.Seconds(),
 		r.Percentile(50).Seconds(), r.Percentile(99).Seconds(), stats.Milliseconds(stats.Percentile(r.Delays, 99)),
-		s.retries[1:], s.retries[0], s.longest, recovered.Seconds(), latency.Seconds())
+		s.retries[1:], s.retries[0], s.longest, recovered.Seconds(), latency.Seconds(), over.since(full).compared(full.since(idle)))
 	return err
 }
 
