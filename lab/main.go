@@ -56,7 +56,7 @@ func labProgram() cli.Program {
 			c := &commandLine{}
 			return c, &c.GlobalFlags
 		},
-		Version: localmodel.WriteVersion,
-		Options: []kong.Option{localmodel.Defaults()},
+		Version:  localmodel.WriteVersion,
+		Defaults: []kong.Vars{localmodel.Defaults()},
 	}
 }

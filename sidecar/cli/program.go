@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -18,8 +19,8 @@ type Program struct {
 	New func() (commands any, shared *GlobalFlags)
 	// Version writes the version and build information for --version.
 	Version func(io.Writer) error
-	// Options are additional options of kong, such as the variables that flags use for their defaults.
-	Options []kong.Option
+	// Defaults are the variables that the tags of flags use as ${name}; later ones replace earlier ones.
+	Defaults []kong.Vars
 }
 
 // Run runs the command that args name; args[0] is the name that the binary was called by. It returns the exit code.
@@ -60,14 +61,43 @@ func (p Program) Run(ctx context.Context, args []string, stdin io.Reader, stdout
 
 // Parser returns a parser that fills commands, a tree from New.
 func (p Program) Parser(commands any, stdout, stderr io.Writer) (*kong.Kong, error) {
-	return kong.New(commands, append([]kong.Option{
+	return kong.New(commands,
 		kong.Name(p.Name),
 		kong.Description(p.Description),
 		kong.NoDefaultHelp(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
 		kong.Writers(stdout, stderr),
 		kong.PostBuild(nameEnvironment),
-	}, p.Options...)...)
+		kong.PostBuild(p.setDefaults),
+	)
+}
+
+// setDefaults replaces the variables of Defaults. As variables of kong they would delay every start: for each flag, kong
+// searches the value of every variable for other variables.
+func (p Program) setDefaults(k *kong.Kong) error {
+	vars := kong.Vars{}
+	for _, more := range p.Defaults {
+		maps.Copy(vars, more)
+	}
+	var replacements []string
+	for name, value := range vars {
+		replacements = append(replacements, "${"+name+"}", value)
+	}
+	defaults := strings.NewReplacer(replacements...)
+	return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
+		switch n := node.(type) {
+		case *kong.Node:
+			n.Help = defaults.Replace(n.Help)
+		case *kong.Value:
+			for _, text := range []*string{&n.Default, &n.Enum, &n.Help} {
+				*text = defaults.Replace(*text)
+			}
+			if n.Flag != nil {
+				n.Flag.PlaceHolder = defaults.Replace(n.Flag.PlaceHolder)
+			}
+		}
+		return next(nil)
+	})
 }
 
 // Fail prints an error that occurs before there is a logger, and returns the exit code.

@@ -56,8 +56,8 @@ func Assay() cli.Program {
 			return c, &c.GlobalFlags
 		},
 		Version: localmodel.WriteVersion,
-		Options: []kong.Option{
-			kong.Vars{"data_dir": cli.DefaultDataDir(os.Getenv, runtime.GOOS)},
+		Defaults: []kong.Vars{
+			{"data_dir": cli.DefaultDataDir(os.Getenv, runtime.GOOS)},
 			localmodel.Defaults(), commands.Defaults(), daemon.Defaults(),
 		},
 	}

@@ -36,7 +36,7 @@ const root = "../.."
 
 func TestReferenceOfTheCommandLine(t *testing.T) {
 	p := program.Assay()
-	p.Options = append(p.Options, kong.Vars{"data_dir": "DATA_DIR"}) // it depends on the user
+	p.Defaults = append(p.Defaults, kong.Vars{"data_dir": "DATA_DIR"}) // it depends on the user
 	parser, err := p.Parser(&program.Commands{}, io.Discard, io.Discard)
 	require.NoError(t, err)
 	reference.Check(t, root, "cli.md", reference.CommandLine(parser.Model, "Command line",
