@@ -22,6 +22,7 @@ type Opened struct {
 	Dir        string
 	Checkpoint *checkpoint.Checkpoint
 	Tokenizer  *tokenizer.Tokenizer
+	checksum   string // of the weights, once Version has read them
 }
 
 // Open runs the quick checks of the checkpoint, so that an invalid setting fails
@@ -74,7 +75,7 @@ func (m *Opened) check() error {
 const Untrained = "untrained"
 
 // Version identifies the weights: the version in assay.json, or the name of the
-// directory and a checksum of its content.
+// directory and a checksum of its content, which is read once.
 func (m *Opened) Version(ctx context.Context) (string, error) {
 	if !m.Checkpoint.HasClassifier() {
 		return Untrained, nil
@@ -82,6 +83,20 @@ func (m *Opened) Version(ctx context.Context) (string, error) {
 	if v := m.Checkpoint.Manifest.Version; v != "" {
 		return v, nil
 	}
+	absolute, err := filepath.Abs(m.Dir)
+	if err != nil {
+		return "", err
+	}
+	if m.checksum == "" {
+		if m.checksum, err = m.sum(ctx); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Base(absolute) + "-" + m.checksum[:8], nil
+}
+
+// sum is a checksum of the weights and their configuration.
+func (m *Opened) sum(ctx context.Context) (string, error) {
 	files, err := filepath.Glob(filepath.Join(m.Dir, "*.safetensors"))
 	if err != nil {
 		return "", err
@@ -95,11 +110,7 @@ func (m *Opened) Version(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	absolute, err := filepath.Abs(m.Dir)
-	if err != nil {
-		return "", err
-	}
-	return filepath.Base(absolute) + "-" + hex.EncodeToString(sum.Sum(nil))[:8], nil
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 func addFile(w io.Writer, name string) error {

@@ -22,6 +22,7 @@ type loader struct {
 	runtime *encoder.Runtime
 	find    func(ctx context.Context, version string) (dir string, err error)
 	metrics prometheus.Registerer
+	first   *localmodel.Opened // the model of the start, which its first load need not open again; then nil
 
 	precision atomic.Value // encoder.Precision of the last loaded model
 }
@@ -41,16 +42,25 @@ func (l *loader) Load(ctx context.Context, version string, room func(bytes int64
 	if err != nil {
 		return versions.Loaded{}, err
 	}
-	return l.load(ctx, dir, room, l.metrics)
+	if first := l.first; first != nil && first.Dir == dir {
+		l.first = nil
+		return l.load(ctx, first, room, l.metrics)
+	}
+	return l.open(ctx, dir, room, l.metrics)
 }
 
-// load loads the checkpoint in a directory.
-func (l *loader) load(ctx context.Context, dir string, room func(bytes int64) error, metrics prometheus.Registerer) (versions.Loaded, error) {
+// open opens the checkpoint in a directory and loads it.
+func (l *loader) open(ctx context.Context, dir string, room func(bytes int64) error, metrics prometheus.Registerer) (versions.Loaded, error) {
 	opened, err := l.model.OpenDir(dir)
 	if err != nil {
 		return versions.Loaded{}, fmt.Errorf("model %s: %w", dir, err)
 	}
 	defer opened.Close()
+	return l.load(ctx, opened, room, metrics)
+}
+
+// load loads an opened checkpoint.
+func (l *loader) load(ctx context.Context, opened *localmodel.Opened, room func(bytes int64) error, metrics prometheus.Registerer) (versions.Loaded, error) {
 	bytes, err := l.runtime.Bytes(opened.Checkpoint, l.model.Precision)
 	if err != nil {
 		return versions.Loaded{}, err
@@ -61,7 +71,7 @@ func (l *loader) load(ctx context.Context, dir string, room func(bytes int64) er
 	}
 	m, err := opened.Start(ctx, l.runtime, l.scoring, metrics)
 	if err != nil {
-		return versions.Loaded{}, fmt.Errorf("model %s: %w", dir, err)
+		return versions.Loaded{}, fmt.Errorf("model %s: %w", opened.Dir, err)
 	}
 	l.precision.Store(m.Encoder.Precision())
 	return versions.Loaded{
@@ -73,7 +83,7 @@ func (l *loader) load(ctx context.Context, dir string, room func(bytes int64) er
 // try loads the checkpoint in a directory and frees it, to check that it can be served.
 func (l *loader) try(ctx context.Context, dir string) error {
 	// Without metrics: the version may be loaded to serve at the same time, with the same series.
-	loaded, err := l.load(ctx, dir, func(int64) error { return nil }, nil)
+	loaded, err := l.open(ctx, dir, func(int64) error { return nil }, nil)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func (s *Service) loadModel(ctx context.Context) (*versions.Set, error) {
 		return nil, cli.Usage(err)
 	}
 	runtime.Watch(s.handle.watchdog)
-	s.loader = &loader{model: s.config.Model, scoring: s.config.Scorer, runtime: runtime, find: s.dirs.Pinned, metrics: s.registry}
+	s.loader = &loader{model: s.config.Model, scoring: s.config.Scorer, runtime: runtime, find: s.dirs.Pinned, metrics: s.registry, first: s.opened}
 	s.dirs.Load = s.loader.try
 	versions, err := versions.New(versions.Config{MaxLoaded: s.config.ModelsLoaded, MaxBytes: s.config.ModelsBytes}, s.loader, s.registry)
 	if err != nil {
