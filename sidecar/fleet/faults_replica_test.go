@@ -48,6 +48,7 @@ type promotions struct {
 	mu      sync.Mutex
 	version string
 	since   time.Time
+	next    string // version that is being promoted
 }
 
 func (p *promotions) now() (string, time.Time) {
@@ -56,10 +57,24 @@ func (p *promotions) now() (string, time.Time) {
 	return p.version, p.since
 }
 
+// begin announces a promotion, which a replica may have loaded before its caller gets the reply.
+func (p *promotions) begin(version string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next = version
+}
+
 func (p *promotions) set(version string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.version, p.since = version, time.Now()
+	p.version, p.since, p.next = version, time.Now(), ""
+}
+
+// isNewest reports whether a version is current or being promoted.
+func (p *promotions) isNewest(version string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return version == p.version || version == p.next
 }
 
 // staleLimit is how long a connected replica may serve the previous version.
@@ -181,7 +196,7 @@ func (r *faultyReplica) answered(got reply, began time.Time, version string, sin
 		r.outage = max(r.outage, now.Sub(r.last))
 	}
 	r.last = now
-	if answer.Model.Version == version || r.connected.IsZero() {
+	if answer.Model.Version == version || r.fleet.isNewest(answer.Model.Version) || r.connected.IsZero() {
 		return
 	}
 	if r.connected.After(since) {

@@ -187,6 +187,7 @@ func (f *faults) note(format string, args ...any) {
 // promote promotes a version through a replica.
 func (f *faults) promote(replica int, path, version string) {
 	f.t.Helper()
+	f.fleet.begin(version)
 	processtest.PostUntilOK(f.t, f.replicas[replica].process, path)
 	f.fleet.set(version)
 	f.note("%s promoted through replica %d", version, replica)
