@@ -17,9 +17,9 @@ func (p priority) share() float64 {
 	return 1 - bulk.share()
 }
 
-// oldestShare is the inverse of the part of a batch that is filled in the order of
+// oldestDivisor divides the budget of a batch: the quotient is filled in the order of
 // arrival before all else.
-const oldestShare = 8
+const oldestDivisor = 8
 
 // shortBatches is the number of batches after the last interactive job that are
 // still short: as long as such jobs keep coming, each waits for a short batch.
@@ -36,7 +36,7 @@ const (
 // The jobs of a priority are served by their response ratio: the time that a job has
 // waited, relative to the time that it takes. So a small one overtakes a large one,
 // unless that has waited for proportionally longer. No job starves: each slot of its
-// priority first fills 1/oldestShare of the budget in the order of arrival. Since a
+// priority first fills budget/oldestDivisor in the order of arrival. Since a
 // sequence that exceeds that part begins the next slot, any two slots compute more
 // than it of the jobs that were queued when a job came, until that one is done.
 //
@@ -67,7 +67,7 @@ func (s *scheduler) nextBatch() (batch []*sequence, reason string) {
 		b.fill([]*job{oldest}, s.budget)
 	} else {
 		own, other := oldest.priority, 1-oldest.priority
-		b.fill(shared[own], budgets[own]/oldestShare)
+		b.fill(shared[own], budgets[own]/oldestDivisor)
 		b.fill(s.byResponseRatio(shared[own]), budgets[own])
 		b.fill(s.byResponseRatio(shared[other]), budgets[other])
 	}

@@ -172,7 +172,7 @@ func TestSchedulerStarvesNoJob(t *testing.T) {
 	}{
 		{"tiny", func(*rand.Rand) []int { return []int{3} }},
 		{"small", func(r *rand.Rand) []int { return []int{3 + r.IntN(30)} }},
-		{"of long sequences", func(r *rand.Rand) []int { return []int{budget/oldestShare + 1 + r.IntN(budget)} }},
+		{"of long sequences", func(r *rand.Rand) []int { return []int{budget/oldestDivisor + 1 + r.IntN(budget)} }},
 		{"of any size", func(r *rand.Rand) []int { return anyLengths(r, 1+r.IntN(40)) }},
 	} {
 		for _, p := range []priority{interactive, bulk} {
@@ -190,7 +190,7 @@ func TestSchedulerStarvesNoJob(t *testing.T) {
 				}
 				huge := add(anyLengths(r, 400))
 				batches := 0
-				for limit := 2 * (s.tokens*oldestShare/budget + 1); huge.remaining > 0; batches++ {
+				for limit := 2 * (s.tokens*oldestDivisor/budget + 1); huge.remaining > 0; batches++ {
 					if batches > limit {
 						t.Fatalf("%d of %d tokens wait after %d batches", huge.tokens, huge.size, batches)
 					}
