@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"assay/lab/bench"
 	"assay/lab/paper"
+	"assay/lab/paper/baseline"
 	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/checkpoint"
@@ -31,7 +33,7 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, report func(paper
 	if err != nil {
 		return paper.Record{}, err
 	}
-	method, err := flags.Method(name)
+	method, err := methodOf(name, flags)
 	if err != nil {
 		return paper.Record{}, err
 	}
@@ -114,6 +116,14 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, report func(paper
 		}
 	}
 	return record, nil
+}
+
+// methodOf builds the named method: one that can be served, with its settings, or another one.
+func methodOf(name string, flags localmodel.MethodFlags) (train.Method, error) {
+	if slices.Contains(baseline.Methods(), name) {
+		return baseline.New(name)
+	}
+	return flags.Method(name)
 }
 
 // settings parses the settings of a spec as the flags of the same names.

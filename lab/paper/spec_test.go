@@ -1,11 +1,13 @@
 package paper
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"assay/lab/paper/baseline"
 	"assay/rewardmodel/train"
 )
 
@@ -73,8 +75,9 @@ func TestSettings(t *testing.T) {
 
 // Every method of a plan can be trained.
 func TestMethodsExist(t *testing.T) {
+	trained := slices.Concat(train.Methods(), baseline.Methods())
 	for _, m := range Methods() {
-		require.Contains(t, train.Methods(), strings.TrimSuffix(m, PLADT))
+		require.Contains(t, trained, strings.TrimSuffix(m, PLADT))
 	}
-	require.Len(t, Methods(), len(train.Methods())+len(PUMethods()))
+	require.Len(t, Methods(), len(trained)+len(PUMethods()))
 }

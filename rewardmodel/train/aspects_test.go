@@ -216,7 +216,7 @@ func TestAspectsFailTogether(t *testing.T) {
 	require.Positive(t, diverged.Rate)
 	_, err = RunAspects(t.Context(), newShared(2), []*Data{nil, nil}, testConfig(DefaultBFGPU()))
 	require.ErrorIs(t, err, ErrData)
-	_, err = RunAspects(t.Context(), newShared(2), []*Data{first, second}, testConfig(&SVDD{}))
+	_, err = RunAspects(t.Context(), newShared(2), []*Data{first, second}, testConfig(wholeBags{}))
 	require.ErrorContains(t, err, "trains a single aspect")
 }
 
@@ -302,4 +302,24 @@ func (d *Data) instances() (n int) {
 		n += len(b.Instances)
 	}
 	return n
+}
+
+// auroc is the probability that a violating bag scores above a compliant one.
+func auroc(d *Data, scores []Score) float64 {
+	var above, pairs float64
+	for i, a := range d.Bags {
+		for k, b := range d.Bags {
+			if !a.Violation || b.Violation {
+				continue
+			}
+			pairs++
+			switch {
+			case scores[i].Bag > scores[k].Bag:
+				above++
+			case scores[i].Bag == scores[k].Bag:
+				above += 0.5
+			}
+		}
+	}
+	return above / pairs
 }

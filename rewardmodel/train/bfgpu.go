@@ -107,7 +107,7 @@ func (m BFGPU) Steps(e *Epoch) int {
 func (m BFGPU) Epoch(e *Epoch) error {
 	scores := e.blankScores()
 	if m.PULoss {
-		e.stage("bfgpu")
+		e.Stage("bfgpu")
 		for _, batch := range m.batches(e, e.RNG) {
 			loss := m.loss(e, batch)
 			if m.LambdaBag > 0 {
@@ -133,7 +133,7 @@ func (m BFGPU) Epoch(e *Epoch) error {
 func (m BFGPU) batches(e *Epoch, rng *rand.Rand) [][]ref {
 	if m.Weights == WeightsPaper || m.LambdaBag > 0 {
 		var batches [][]ref
-		for _, bags := range e.bagBatches(rng) {
+		for _, bags := range e.BagBatches(rng) {
 			batch, _ := e.members(bags)
 			batches = append(batches, batch)
 		}

@@ -136,11 +136,7 @@ func TestRunLearnsFromComparisons(t *testing.T) {
 func TestComparisonsNeedScoresOfInstances(t *testing.T) {
 	data, _ := syntheticBags(4, 1)
 	data.Comparisons = []Comparison{{bagOf(true, 1), bagOf(false, 2)}}
-	method, err := NewMethod("macro", Settings{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = Run(t.Context(), newLinear(), data, Config{Method: method, Epochs: 1, Batch: 4, Rate: 1, Threshold: method.Threshold(), LambdaComparison: 1})
+	_, err := Run(t.Context(), newLinear(), data, Config{Method: wholeBags{}, Epochs: 1, Batch: 4, Rate: 1, Threshold: Fixed, LambdaComparison: 1})
 	if err == nil || !strings.Contains(err.Error(), "comparisons") {
 		t.Errorf("got %v, want an error about the comparisons", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"assay/rewardmodel"
 )
 
-// Epoch is the state of one training epoch, with which a Method works.
+// Epoch is one training epoch: a Method plans its mini-batches and takes a step of the optimizer on each.
 type Epoch struct {
 	Network
 	Number int        // from 0
@@ -54,8 +54,8 @@ func (e *Epoch) pi(sigmaMicro float64) float64 {
 	return sigma / (sigma + 1)
 }
 
-// stage starts a stage of the epoch, whose loss is averaged and reported separately.
-func (e *Epoch) stage(name string) {
+// Stage starts a stage of the epoch, whose loss is averaged and reported separately.
+func (e *Epoch) Stage(name string) {
 	e.progress.Stage, e.progress.Loss = name, 0
 	e.lossSum, e.lossN = 0, 0
 }
@@ -67,8 +67,14 @@ func (e *Epoch) step(batch []rewardmodel.Sequence, loss aspectLoss) error {
 	return e.advance(func(lr float64) (float64, error) { return e.learner.step(batch, lr, loss) })
 }
 
-// stepFeatures is step with a loss on features. The loss gets the learning rate, to update the method's own parameters.
-func (e *Epoch) stepFeatures(batch []rewardmodel.Sequence, loss func(features [][]float32, lr float64) (float64, [][]float32)) error {
+// StepLabeled trains on one mini-batch with the mean cross-entropy of its labels.
+func (e *Epoch) StepLabeled(batch []rewardmodel.Sequence, violation []bool) error {
+	return e.step(batch, plain(CrossEntropy, violation, 1))
+}
+
+// StepFeatures trains on one mini-batch with a loss on features (see FeatureLoss), which also gets the learning rate, to
+// update the method's own parameters.
+func (e *Epoch) StepFeatures(batch []rewardmodel.Sequence, loss func(features [][]float32, lr float64) (float64, [][]float32)) error {
 	return e.advance(func(lr float64) (float64, error) {
 		return e.learner.stepFeatures(batch, lr, func(features [][]float32) (float64, [][]float32) { return loss(features, lr) })
 	})
@@ -110,17 +116,19 @@ func (e *Epoch) blankScores() [][]float64 {
 func (e *Epoch) instancesOf(batch []ref) []rewardmodel.Sequence {
 	seqs := make([]rewardmodel.Sequence, len(batch))
 	for i, r := range batch {
-		seqs[i] = e.shown(r.bag, e.Data.Bags[r.bag].sequence(r.instance))
+		seqs[i] = e.Instance(r.bag, r.instance)
 	}
 	return seqs
 }
 
-func (e *Epoch) wholes(bags []int) []rewardmodel.Sequence {
-	seqs := make([]rewardmodel.Sequence, len(bags))
-	for i, b := range bags {
-		seqs[i] = e.shown(b, e.Data.Bags[b].wholeSequence())
-	}
-	return seqs
+// Instance returns an instance of a bag, without its context if this epoch hides that.
+func (e *Epoch) Instance(bag, instance int) rewardmodel.Sequence {
+	return e.shown(bag, e.Data.Bags[bag].sequence(instance))
+}
+
+// Whole returns a bag as one sequence, without its context if this epoch hides that.
+func (e *Epoch) Whole(bag int) rewardmodel.Sequence {
+	return e.shown(bag, e.Data.Bags[bag].wholeSequence())
 }
 
 // shown is a sequence of a bag, without its context if this epoch hides it.
@@ -153,9 +161,9 @@ func (e *Epoch) hide(probability float64, rng *rand.Rand) {
 	}
 }
 
-// bagBatches splits the bags, in random order, into mini-batches of whole bags with at least e.Batch instances, except
-// for the last one. With a union they are its mini-batches without the bags of others, and may be empty.
-func (e *Epoch) bagBatches(rng *rand.Rand) [][]int {
+// BagBatches splits the bags, in random order, into mini-batches of whole bags with at least e.Batch instances, except
+// for the last one. In a run of several aspects, they may be empty.
+func (e *Epoch) BagBatches(rng *rand.Rand) [][]int {
 	if e.union != nil {
 		return e.union.bagBatches(rng)
 	}
@@ -176,7 +184,7 @@ func (e *Epoch) bagBatches(rng *rand.Rand) [][]int {
 
 // bagSteps is the number of mini-batches of whole bags of an epoch: exact if all bags have the same length, otherwise it
 // varies a little with their order.
-func bagSteps(e *Epoch) int { return len(e.bagBatches(rand.New(rand.NewPCG(0, 0)))) }
+func bagSteps(e *Epoch) int { return len(e.BagBatches(rand.New(rand.NewPCG(0, 0)))) }
 
 // members returns the instances of the bags, bag by bag; those of bags[i] are batch[starts[i]:starts[i+1]].
 func (e *Epoch) members(bags []int) (batch []ref, starts []int) {

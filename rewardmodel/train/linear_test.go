@@ -9,55 +9,20 @@ import (
 	"assay/rewardmodel"
 )
 
-// linear is a small Learner: one weight for each token and label, and for each token and feature, with plain gradient
-// descent.
+// linear is a small Learner: one weight for each token and label, with plain gradient descent. It has no features.
 type linear struct {
 	Weights [][2]float64
-	Embed   [][width]float64
 	steps   int
 	stopAt  int // cancel before this step; 0: never
 	cancel  context.CancelFunc
 }
 
-// width is the number of linear's features.
-const width = 6
+func newLinear() *linear { return &linear{Weights: make([][2]float64, vocab)} }
 
-func newLinear() *linear {
-	l := &linear{Weights: make([][2]float64, vocab), Embed: make([][width]float64, vocab)}
-	rng := rand.New(rand.NewPCG(1, 1))
-	for i := range l.Embed {
-		for j := range l.Embed[i] {
-			l.Embed[i][j] = rng.NormFloat64() / 2
-		}
-	}
-	return l
-}
+func (l *linear) Features([]rewardmodel.Sequence) ([][]float32, error) { panic("no features") }
 
-func (l *linear) Features(batch []rewardmodel.Sequence) ([][]float32, error) {
-	out := make([][]float32, len(batch))
-	for i, seq := range batch {
-		out[i] = make([]float32, width)
-		for _, id := range seq.IDs {
-			for j, v := range l.Embed[id] {
-				out[i][j] += float32(v)
-			}
-		}
-	}
-	return out, nil
-}
-
-func (l *linear) StepFeatures(batch []rewardmodel.Sequence, lr float64, loss FeatureLoss) (float64, error) {
-	l.count()
-	features, _ := l.Features(batch)
-	value, grad := loss(features)
-	for i, seq := range batch {
-		for _, id := range seq.IDs {
-			for j := range l.Embed[id] {
-				l.Embed[id][j] -= lr * float64(grad[i][j])
-			}
-		}
-	}
-	return value, nil
+func (l *linear) StepFeatures([]rewardmodel.Sequence, float64, FeatureLoss) (float64, error) {
+	panic("no features")
 }
 
 func (l *linear) count() {

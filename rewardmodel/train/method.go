@@ -7,7 +7,8 @@ import (
 	"fmt"
 )
 
-// Method is a way to train a network on bags with coarse labels, and to score bags with it.
+// Method is a way to train a network on bags with coarse labels, and to score bags with it. Those of this package train the
+// network's own classifier of instances, so that a checkpoint is all that serving needs. Other packages may have others.
 type Method interface {
 	// Name is the name of the method on the command line and in the checkpoint.
 	Name() string
@@ -40,7 +41,8 @@ type Settings struct {
 	TopK         int     // of mil-topk; 0 means the paper's 3
 }
 
-// Methods returns the names of all methods: BFGPU, the paper's baselines in the order of its tables, and the oracle.
+// Methods returns the names of the methods of this package: BFGPU, the paper's baselines that can be served, in the order of
+// its tables, and the oracle.
 func Methods() []string {
 	all := Settings{}.methods()
 	names := make([]string, len(all))
@@ -76,17 +78,15 @@ func (s Settings) methods() []Method {
 	}
 	return []Method{
 		bfgpu,
-		Macro{}, Macro{Sampling: Oversampling}, Macro{Sampling: Undersampling},
-		&SAD{Macro: true}, &SAD{}, &SVDD{},
-		Pooling{Top: 1}, Pooling{Top: cmp.Or(s.TopK, 3)}, &Attention{}, &FGSA{}, &PReNET{},
+		Pooling{Top: 1}, Pooling{Top: cmp.Or(s.TopK, 3)},
 		pu(UPU), pu(NNPU), pu(BalancedPU), RobustPU{PseudoLabels: s.PseudoLabels},
 		Oracle{},
 	}
 }
 
-// Servable reports whether the trained network alone scores instances as m does: such methods train the network's
-// two-label classifier on instances. The others score whole bags, or use parameters that are not part of a checkpoint.
-func Servable(m Method) bool {
+// servable reports whether the trained network alone scores instances as m does, as with the methods of this package. Others
+// may score whole bags, or use parameters that are not part of a checkpoint.
+func servable(m Method) bool {
 	switch m.(type) {
 	case BFGPU, PU, RobustPU, Pooling, Oracle:
 		return true

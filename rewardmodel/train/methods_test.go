@@ -17,9 +17,6 @@ func TestMethodsAreBuiltByName(t *testing.T) {
 		if err := m.Threshold().Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, stateful := m.(Stateful); stateful && Servable(m) {
-			t.Errorf("%s has parameters that a served network lacks", name)
-		}
 	}
 	slices.Sort(names)
 	if len(slices.Compact(names)) != len(Methods()) {
@@ -51,15 +48,20 @@ func TestSettingsReachTheirMethod(t *testing.T) {
 	}
 }
 
-func TestServableMethodsScoreWithTheNetwork(t *testing.T) {
-	for _, name := range Methods() {
-		m, err := NewMethod(name, Settings{})
-		if err != nil {
-			t.Fatal(err)
+// wholeBags is a method of another package, which cannot be served: it scores whole bags.
+type wholeBags struct{ Method }
+
+func (wholeBags) Name() string { return "whole-bags" }
+
+func (wholeBags) Validate() error { return nil }
+
+func TestMethodsOfThisPackageAreServable(t *testing.T) {
+	for _, m := range (Settings{}).methods() {
+		if _, stateful := m.(Stateful); stateful || !servable(m) {
+			t.Errorf("%s is not servable", m.Name())
 		}
-		want := name == "bfgpu" || name == "oracle" || name == "mil-max" || name == "mil-topk" || strings.HasSuffix(name, "pu")
-		if Servable(m) != want {
-			t.Errorf("Servable(%s) = %v", name, !want)
-		}
+	}
+	if servable(wholeBags{}) {
+		t.Error("a method of another package is servable")
 	}
 }

@@ -51,8 +51,8 @@ func (Pooling) Steps(e *Epoch) int { return bagSteps(e) }
 
 // Epoch trains on all bags in random order.
 func (m Pooling) Epoch(e *Epoch) error {
-	e.stage(m.Name())
-	for _, bags := range e.bagBatches(e.RNG) {
+	e.Stage(m.Name())
+	for _, bags := range e.BagBatches(e.RNG) {
 		batch, _ := e.members(bags)
 		if err := e.step(e.instancesOf(batch), m.lossOf(e, batch)); err != nil {
 			return err

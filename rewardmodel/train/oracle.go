@@ -23,7 +23,7 @@ func (Oracle) Steps(e *Epoch) int { return batchCount(e.instanceCount(), e.Batch
 
 // Epoch trains on all instances with their own labels.
 func (Oracle) Epoch(e *Epoch) error {
-	e.stage("oracle")
+	e.Stage("oracle")
 	for _, batch := range e.instanceBatches(e.RNG) {
 		labels := make([]bool, len(batch))
 		for i, r := range batch {
@@ -33,7 +33,7 @@ func (Oracle) Epoch(e *Epoch) error {
 			}
 			labels[i] = gold[r.instance]
 		}
-		if err := e.step(e.instancesOf(batch), plain(CrossEntropy, labels, 1)); err != nil {
+		if err := e.StepLabeled(e.instancesOf(batch), labels); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,7 @@ func pseudoStage(e *Epoch, scores [][]float64, kind LossKind, lambda float64) er
 	if lambda == 0 {
 		lambda = 1
 	}
-	e.stage("pseudo-labels")
+	e.Stage("pseudo-labels")
 	for _, batch := range pseudoBatches(e, scores) {
 		refs, labels := make([]ref, len(batch)), make([]bool, len(batch))
 		for i, l := range batch {

@@ -67,7 +67,7 @@ func (m PU) Steps(e *Epoch) int {
 // Epoch trains on all instances in random order.
 func (m PU) Epoch(e *Epoch) error {
 	scores := e.blankScores()
-	e.stage(m.Name())
+	e.Stage(m.Name())
 	for _, batch := range e.instanceBatches(e.RNG) {
 		if err := e.step(e.instancesOf(batch), record(scores, batch, m.loss(e, batch))); err != nil {
 			return err
@@ -165,7 +165,7 @@ func (m RobustPU) Epoch(e *Epoch) error {
 	}
 	h := min(0.1+(2-0.1)/10*float64(e.Number), 2)
 	scores := e.blankScores()
-	e.stage(m.Name())
+	e.Stage(m.Name())
 	for _, batch := range e.instanceBatches(e.RNG) {
 		violation, weight := e.violations(batch), make([]float64, len(batch))
 		for i, r := range batch {

@@ -4,7 +4,8 @@
 // the Learner interface.
 //
 // A training method is a Method: it plans one epoch as mini-batches with losses on logits or features. Run drives the
-// epochs, stores a state to resume from, and fits the thresholds.
+// epochs, stores a state to resume from, and fits the thresholds. The methods of the paper that cannot be served are in
+// package baseline of assay-lab.
 package train
 
 import (
@@ -249,7 +250,7 @@ func (cfg Config) validate(data []*Data) error {
 		if !(cfg.FalseAlarms > 0 && cfg.FalseAlarms < 0.5) {
 			return fmt.Errorf("train: the share of false alarms is %v; use one in (0,0.5)", cfg.FalseAlarms)
 		}
-		if !Servable(cfg.Method) {
+		if !servable(cfg.Method) {
 			return fmt.Errorf("train: the threshold %s needs scores of instances, and %s may have none", FalseAlarms, cfg.Method.Name())
 		}
 	}
@@ -262,14 +263,14 @@ func (cfg Config) validate(data []*Data) error {
 		if err := cfg.check(d); err != nil {
 			return err
 		}
-		if len(d.Comparisons) > 0 && !Servable(cfg.Method) {
+		if len(d.Comparisons) > 0 && !servable(cfg.Method) {
 			return fmt.Errorf("train: %s cannot train on comparisons, since it may have no scores of instances", cfg.Method.Name())
 		}
 	}
 	if trained == 0 {
 		return fmt.Errorf("%w: no aspect has labels", ErrData)
 	}
-	if !Servable(cfg.Method) && len(data) > 1 {
+	if !servable(cfg.Method) && len(data) > 1 {
 		return fmt.Errorf("train: %s trains a single aspect", cfg.Method.Name())
 	}
 	return nil

@@ -192,7 +192,7 @@ func TestRunRejects(t *testing.T) {
 		"no stage":      {good, func(c *Config) { c.Method = BFGPU{Weights: WeightsBatch, Loss: CrossEntropy} }},
 		"one class":     {oneClass, func(*Config) {}},
 		"false alarms":  {good, func(c *Config) { c.Threshold, c.FalseAlarms = FalseAlarms, 0.5 }},
-		"no instances":  {good, func(c *Config) { c.Method, c.Threshold, c.FalseAlarms = Macro{}, FalseAlarms, 0.1 }},
+		"no instances":  {good, func(c *Config) { c.Method, c.Threshold, c.FalseAlarms = wholeBags{}, FalseAlarms, 0.1 }},
 		"no violations": {compliant, func(c *Config) { c.Threshold, c.FalseAlarms = FalseAlarms, 0.1 }},
 		"empty bag":     {empty, func(*Config) {}},
 		"no bag at all": {&Data{}, func(*Config) {}},

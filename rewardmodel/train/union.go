@@ -37,7 +37,7 @@ func unite(aspects []aspectRun, batch int) {
 	}
 }
 
-func (u *union) bagBatches(rng *rand.Rand) [][]int { return u.ownBags(u.epoch.bagBatches(rng)) }
+func (u *union) bagBatches(rng *rand.Rand) [][]int { return u.ownBags(u.epoch.BagBatches(rng)) }
 
 // violatingBatches splits the bags that violate any aspect, in random order, into mini-batches of half as many as there
 // are instances in a mini-batch.

@@ -106,9 +106,6 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 	if err != nil {
 		return cli.Usage(fmt.Errorf("--method: %w", err))
 	}
-	if err := localmodel.CheckServable(method); err != nil {
-		return err
-	}
 	aspects, err := c.aspects(base)
 	if err != nil {
 		return cli.Usage(fmt.Errorf("--aspects: %w", err))

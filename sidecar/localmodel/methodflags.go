@@ -1,11 +1,6 @@
 package localmodel
 
-import (
-	"fmt"
-
-	"assay/rewardmodel/train"
-	"assay/sidecar/cli"
-)
+import "assay/rewardmodel/train"
 
 // AutoThreshold is the rule of the method's paper, or train.FalseAlarms for a model that corrects for the length already.
 const AutoThreshold = "auto"
@@ -30,7 +25,7 @@ type MethodFlags struct {
 	Fold             float64 `default:"0" help:"Share of the bags to hold out for choosing the threshold; 0: choose it by the training scores."`
 }
 
-// Method builds the named method.
+// Method builds the named method of package train.
 func (f MethodFlags) Method(name string) (train.Method, error) {
 	return train.NewMethod(name, train.Settings{
 		BFGPU: train.BFGPU{
@@ -48,19 +43,4 @@ func (f MethodFlags) ThresholdOf(m train.Method) train.Threshold {
 		return m.Threshold()
 	}
 	return train.Threshold(f.Threshold)
-}
-
-// CheckServable returns an error that names --method if a checkpoint of the method cannot be served.
-func CheckServable(m train.Method) error {
-	if train.Servable(m) {
-		return nil
-	}
-	var servable []string
-	for _, name := range train.Methods() {
-		if m, err := train.NewMethod(name, train.Settings{}); err == nil && train.Servable(m) {
-			servable = append(servable, name)
-		}
-	}
-	return cli.Usage(fmt.Errorf("--method %s: the method scores whole responses, or needs parameters that a checkpoint does not store, "+
-		"so the model cannot be served; use one of %v, or compare methods with assay-lab bench paper", m.Name(), servable))
 }

@@ -1,4 +1,4 @@
-# Makes heads.json: the loss of one mini-batch of every method, with its gradients by autograd in float64, with respect
+# Makes heads.json: the loss of one mini-batch of every method, here and in lab/paper/baseline, with its gradients by autograd in float64, with respect
 # to logits, or to features and to the method's own parameters.
 # Run with torch 2.15: python make_heads.py
 import json

@@ -1,16 +1,13 @@
-package train
+package baseline
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
-)
 
-// ErrUntrained reports that a method has to be trained before it can score.
-var ErrUntrained = errors.New("train: the method has not been trained")
+	"assay/rewardmodel/train"
+)
 
 // sphereEps keeps the inverse distance of an anomaly and the logarithm finite.
 const sphereEps = 1e-6
@@ -31,7 +28,7 @@ func (s *sphere) fix(features [][]float32, width int) {
 }
 
 // fixInstances sets the center to the mean feature of all instances of the given bags.
-func (s *sphere) fixInstances(e *Epoch, bags []int, width int) error {
+func (s *sphere) fixInstances(e *train.Epoch, bags []int, width int) error {
 	rows, err := e.Features(bags)
 	if err != nil {
 		return err
@@ -72,7 +69,7 @@ func (s *sphere) margin(feature []float32, undecided float64) float64 {
 }
 
 // scoreInstances scores every bag of n by its farthest instance.
-func (s *sphere) scoreInstances(n *Network, undecided float64) ([]Score, error) {
+func (s *sphere) scoreInstances(n *train.Network, undecided float64) ([]train.Score, error) {
 	if s.center == nil {
 		return nil, ErrUntrained
 	}
@@ -80,7 +77,7 @@ func (s *sphere) scoreInstances(n *Network, undecided float64) ([]Score, error) 
 	if err != nil {
 		return nil, err
 	}
-	scores := make([]Score, len(features))
+	scores := make([]train.Score, len(features))
 	for i, rows := range features {
 		scores[i].Bag = math.Inf(-1)
 		for _, row := range rows {
@@ -100,7 +97,7 @@ func (s *sphere) MarshalBinary() ([]byte, error) {
 // UnmarshalBinary restores what MarshalBinary returned.
 func (s *sphere) UnmarshalBinary(data []byte) error {
 	if len(data) == 0 || len(data)%8 != 0 {
-		return fmt.Errorf("train: the center of %d bytes is damaged; remove the state to start from scratch", len(data))
+		return fmt.Errorf("baseline: the center of %d bytes is damaged; remove the state to start from scratch", len(data))
 	}
 	s.center = make([]float64, len(data)/8)
 	_, err := binary.Decode(data, binary.LittleEndian, s.center)
@@ -123,38 +120,30 @@ func (*SVDD) Name() string { return "svdd" }
 func (*SVDD) Validate() error { return nil }
 
 // Threshold flags as many training instances, out of all of them, as there are violating bags, as the public code does.
-func (*SVDD) Threshold() Threshold { return Quantile }
+func (*SVDD) Threshold() train.Threshold { return train.Quantile }
 
 // Begin fixes the center.
-func (m *SVDD) Begin(e *Epoch, width int) error {
-	return m.fixInstances(e, e.compliant, width)
+func (m *SVDD) Begin(e *train.Epoch, width int) error {
+	_, compliant := byLabel(e.Data)
+	return m.fixInstances(e, compliant, width)
 }
 
 // Steps is the number of mini-batches of an epoch, each of Batch instances.
-func (*SVDD) Steps(e *Epoch) int {
+func (*SVDD) Steps(e *train.Epoch) int {
 	_, _, _, normal := e.Data.Counts()
-	return batchCount(normal, e.Batch)
+	return batchCount(normal, e)
 }
 
 // Epoch trains on the instances of the compliant bags in random order.
-func (m *SVDD) Epoch(e *Epoch) error {
-	e.stage(m.Name())
-	for _, batch := range m.batches(e, e.RNG) {
-		if err := e.stepFeatures(e.instancesOf(batch), m.loss); err != nil {
+func (m *SVDD) Epoch(e *train.Epoch) error {
+	e.Stage(m.Name())
+	_, compliant := byLabel(e.Data)
+	for _, batch := range instanceBatches(e, compliant) {
+		if err := e.StepFeatures(instances(e, batch), m.loss); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (*SVDD) batches(e *Epoch, rng *rand.Rand) [][]ref {
-	normal, _ := e.members(e.compliant)
-	rng.Shuffle(len(normal), func(i, j int) { normal[i], normal[j] = normal[j], normal[i] })
-	var batches [][]ref
-	for _, part := range split(len(normal), e.Batch) {
-		batches = append(batches, normal[part.start:part.end])
-	}
-	return batches
 }
 
 func (m *SVDD) loss(features [][]float32, _ float64) (float64, [][]float32) {
@@ -162,4 +151,4 @@ func (m *SVDD) loss(features [][]float32, _ float64) (float64, [][]float32) {
 }
 
 // Score scores each bag by the distance of its farthest instance. A margin of 0 is a distance of 1.
-func (m *SVDD) Score(n *Network) ([]Score, error) { return m.scoreInstances(n, 1) }
+func (m *SVDD) Score(n *train.Network) ([]train.Score, error) { return m.scoreInstances(n, 1) }

@@ -1,10 +1,12 @@
-package train
+package baseline
 
 import (
 	"bytes"
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"assay/rewardmodel/train"
 )
 
 // TestGradientsMatchFiniteDifferences checks the gradients of the heads, at their actual size, against finite
@@ -23,10 +25,11 @@ func TestGradientsMatchFiniteDifferences(t *testing.T) {
 	} {
 		rng := rand.New(rand.NewPCG(5, 9))
 		c.build(8, rng)
-		e := newEpoch(&Data{Bags: []Bag{
+		data := &train.Data{Bags: []train.Bag{
 			{Violation: true, Instances: make([][]int32, 4)}, {Instances: make([][]int32, 1)}, {Instances: make([][]int32, 3)},
-		}}, 8)
-		batch, starts := e.members(e.All())
+		}}
+		bags := []int{0, 1, 2}
+		batch := members(data, bags)
 		features := make([][]float32, len(batch))
 		for i := range features {
 			features[i] = make([]float32, 8)
@@ -37,9 +40,9 @@ func TestGradientsMatchFiniteDifferences(t *testing.T) {
 		partner := rng.Perm(len(batch))
 		loss := func() (float64, [][]float32) {
 			if c.learn == nil {
-				return prenet.loss(e.violations(batch), partner, features)
+				return prenet.loss(violations(data, batch), partner, features)
 			}
-			return lossOfBags(e, c.head, c.learn, e.All(), starts, features)
+			return lossOfBags(data, c.head, c.learn, bags, features)
 		}
 		_, grads := loss()
 		want := make([][]float64, len(c.head.blocks))

@@ -1,23 +1,25 @@
-package train
+package baseline
 
 import (
 	"math"
 	"slices"
 	"testing"
+
+	"assay/rewardmodel/train"
 )
 
 // TestHeadsLearnFromBags trains each method that has its own head on coarse labels, and evaluates it on held-out bags.
 func TestHeadsLearnFromBags(t *testing.T) {
-	for name, m := range map[string]Stateful{"mil-attention": &Attention{}, "mil-fgsa": &FGSA{hidden: 10, attention: 20}, "mil-prenet": &PReNET{}} {
+	for name, m := range map[string]train.Stateful{"mil-attention": &Attention{}, "mil-fgsa": &FGSA{hidden: 10, attention: 20}, "mil-prenet": &PReNET{}} {
 		data, witnesses := syntheticBags(200, 4)
-		train, test := &Data{Bags: data.Bags[:240]}, &Data{Bags: data.Bags[240:]}
-		l := newLinear()
+		training, test := &train.Data{Bags: data.Bags[:240]}, &train.Data{Bags: data.Bags[240:]}
+		l := newEmbedding()
 		cfg := featureConfig(m)
 		cfg.Rate, cfg.Epochs = 0.15, 20
-		if _, err := Run(t.Context(), l, train, cfg); err != nil {
+		if _, err := train.Run(t.Context(), l, training, cfg); err != nil {
 			t.Fatal(err)
 		}
-		scores, err := ScoreBags(t.Context(), l, 0, test, m)
+		scores, err := train.ScoreBags(t.Context(), l, 0, test, m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,8 +40,8 @@ func TestHeadsLearnFromBags(t *testing.T) {
 // TestInstanceScoresAgreeWithTheirBag checks the assumption of a threshold on instances.
 func TestInstanceScoresAgreeWithTheirBag(t *testing.T) {
 	data, _ := syntheticBags(20, 3)
-	for _, m := range []Stateful{&Attention{}, &FGSA{}, &PReNET{}} {
-		result, err := Run(t.Context(), newLinear(), data, featureConfig(m))
+	for _, m := range []train.Stateful{&Attention{}, &FGSA{}, &PReNET{}} {
+		result, err := train.Run(t.Context(), newEmbedding(), data, featureConfig(m))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,8 +1,10 @@
-package train
+package baseline
 
 import (
 	"math/rand/v2"
 	"slices"
+
+	"assay/rewardmodel/train"
 )
 
 // PReNET is the pairwise relation network (Pang et al., "Deep Weakly-supervised Anomaly Detection", KDD 2023) in the
@@ -25,10 +27,10 @@ func (*PReNET) Name() string { return "mil-prenet" }
 func (*PReNET) Validate() error { return nil }
 
 // Threshold is a relation of 0.5.
-func (*PReNET) Threshold() Threshold { return Fixed }
+func (*PReNET) Threshold() train.Threshold { return train.Fixed }
 
 // Begin initializes the parameters at random.
-func (m *PReNET) Begin(e *Epoch, width int) error {
+func (m *PReNET) Begin(e *train.Epoch, width int) error {
 	m.build(width, e.RNG)
 	return nil
 }
@@ -42,19 +44,19 @@ func (m *PReNET) build(width int, rng *rand.Rand) {
 func (m *PReNET) UnmarshalBinary(data []byte) error { return m.load(data, m.build) }
 
 // Steps is the number of mini-batches of an epoch, each of Batch instances.
-func (*PReNET) Steps(e *Epoch) int { return batchCount(e.instanceCount(), e.Batch) }
+func (*PReNET) Steps(e *train.Epoch) int { return batchCount(instanceCount(e.Data), e) }
 
 // Epoch trains on all instances in random order.
-func (m *PReNET) Epoch(e *Epoch) error {
-	e.stage(m.Name())
-	for _, batch := range e.instanceBatches(e.RNG) {
-		violation, partner := e.violations(batch), e.RNG.Perm(len(batch))
+func (m *PReNET) Epoch(e *train.Epoch) error {
+	e.Stage(m.Name())
+	for _, batch := range instanceBatches(e, e.All()) {
+		violation, partner := violations(e.Data, batch), e.RNG.Perm(len(batch))
 		loss := func(features [][]float32, lr float64) (float64, [][]float32) {
 			value, grads := m.loss(violation, partner, features)
 			m.adam(lr)
 			return value, grads
 		}
-		if err := e.stepFeatures(e.instancesOf(batch), loss); err != nil {
+		if err := e.StepFeatures(instances(e, batch), loss); err != nil {
 			return err
 		}
 	}
@@ -86,10 +88,12 @@ func (m *PReNET) loss(violation []bool, partner []int, features [][]float32) (fl
 
 // Score scores each bag by its instance with the largest relation to itself. The margin, 4(s - 1/2), is the log odds of
 // a probability s to first order; s itself may leave [0,1].
-func (m *PReNET) Score(n *Network) ([]Score, error) { return scoreByFeatures(n, &m.head, m.scoreBag) }
+func (m *PReNET) Score(n *train.Network) ([]train.Score, error) {
+	return scoreByFeatures(n, &m.head, m.scoreBag)
+}
 
-func (m *PReNET) scoreBag(features [][]float64) Score {
-	var score Score
+func (m *PReNET) scoreBag(features [][]float64) train.Score {
+	var score train.Score
 	for _, h := range features {
 		score.Instances = append(score.Instances, 4*(m.relation.forward(slices.Concat(h, h))[0]-0.5))
 	}

@@ -1,26 +1,27 @@
-package train
+package baseline
 
 import (
 	"math"
 	"testing"
 
 	"assay/rewardmodel/logistic"
+	"assay/rewardmodel/train"
 )
 
 // TestOneClassMethodsPullNormalUnits checks that a few epochs move normal units toward the center, and that SAD, which
 // uses the labels, ranks the bags better than before. The features are too simple for stronger requirements.
 func TestOneClassMethodsPullNormalUnits(t *testing.T) {
-	for _, m := range []Stateful{&SAD{Macro: true}, &SAD{}, &SVDD{}} {
+	for _, m := range []train.Stateful{&SAD{Macro: true}, &SAD{}, &SVDD{}} {
 		data, _ := syntheticBags(120, 4)
-		l := newLinear()
+		l := newEmbedding()
 		cfg := featureConfig(m)
 		cfg.Epochs = 0
-		before, err := Run(t.Context(), l, data, cfg)
+		before, err := train.Run(t.Context(), l, data, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cfg.Epochs = 4
-		after, err := Run(t.Context(), l, data, cfg)
+		after, err := train.Run(t.Context(), l, data, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +38,7 @@ func TestOneClassMethodsPullNormalUnits(t *testing.T) {
 	}
 }
 
-func meanOfCompliant(d *Data, scores []Score) (mean float64) {
+func meanOfCompliant(d *train.Data, scores []train.Score) (mean float64) {
 	_, compliant, _, _ := d.Counts()
 	for i, b := range d.Bags {
 		if !b.Violation {

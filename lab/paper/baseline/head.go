@@ -1,10 +1,13 @@
-package train
+package baseline
 
 import (
 	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+
+	"assay/rewardmodel/train"
 )
 
 // maxWidth limits the width of features in a saved head.
@@ -74,7 +77,7 @@ func (h *head) MarshalBinary() ([]byte, error) {
 
 // load restores what MarshalBinary returned; build adds the blocks for features of the given width.
 func (h *head) load(data []byte, build func(width int, rng *rand.Rand)) error {
-	damaged := fmt.Errorf("train: learned parameters of %d bytes are damaged; remove the state to start from scratch", len(data))
+	damaged := fmt.Errorf("baseline: learned parameters of %d bytes are damaged; remove the state to start from scratch", len(data))
 	if len(data) < 16 {
 		return damaged
 	}
@@ -161,11 +164,14 @@ func tanhs(x []float64) []float64 {
 
 // softmax returns the softmax of scores without overflow.
 func softmax(scores []float64) []float64 {
-	out, all := make([]float64, len(scores)), make([]int, len(scores))
-	for i := range all {
-		all[i] = i
+	out, top, sum := make([]float64, len(scores)), slices.Max(scores), 0.0
+	for i, s := range scores {
+		out[i] = math.Exp(s - top)
+		sum += out[i]
 	}
-	softmaxOver(out, all, func(i int) float64 { return scores[i] })
+	for i := range out {
+		out[i] /= sum
+	}
 	return out
 }
 
@@ -206,36 +212,36 @@ func narrow(rows [][]float64) [][]float32 {
 type learnBag func(features [][]float64, violation bool, scale float64, grads [][]float64) float64
 
 // epochOfBags trains the network and a head with the mean loss of mini-batches of whole bags.
-func epochOfBags(e *Epoch, h *head, learn learnBag) error {
-	for _, bags := range e.bagBatches(e.RNG) {
-		batch, starts := e.members(bags)
+func epochOfBags(e *train.Epoch, h *head, learn learnBag) error {
+	for _, bags := range e.BagBatches(e.RNG) {
 		loss := func(features [][]float32, lr float64) (float64, [][]float32) {
-			value, grads := lossOfBags(e, h, learn, bags, starts, features)
+			value, grads := lossOfBags(e.Data, h, learn, bags, features)
 			h.adam(lr)
 			return value, grads
 		}
-		if err := e.stepFeatures(e.instancesOf(batch), loss); err != nil {
+		if err := e.StepFeatures(instances(e, members(e.Data, bags)), loss); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lossOfBags also computes the gradients of the head, in its blocks; features[starts[i]:starts[i+1]] are those of
-// bags[i].
-func lossOfBags(e *Epoch, h *head, learn learnBag, bags, starts []int, features [][]float32) (float64, [][]float32) {
+// lossOfBags also computes the gradients of the head, in its blocks; features are those of the members of the bags.
+func lossOfBags(d *train.Data, h *head, learn learnBag, bags []int, features [][]float32) (float64, [][]float32) {
 	h.clear()
 	rows, grads := wide(features), zeros(len(features), h.width)
 	var total float64
-	for i, bag := range bags {
-		from, to := starts[i], starts[i+1]
-		total += learn(rows[from:to], e.Data.Bags[bag].Violation, 1/float64(len(bags)), grads[from:to])
+	from := 0
+	for _, bag := range bags {
+		to := from + len(d.Bags[bag].Instances)
+		total += learn(rows[from:to], d.Bags[bag].Violation, 1/float64(len(bags)), grads[from:to])
+		from = to
 	}
 	return total, narrow(grads)
 }
 
 // scoreByFeatures scores every bag of n by the features of its instances.
-func scoreByFeatures(n *Network, h *head, score func(features [][]float64) Score) ([]Score, error) {
+func scoreByFeatures(n *train.Network, h *head, score func(features [][]float64) train.Score) ([]train.Score, error) {
 	if h.blocks == nil {
 		return nil, ErrUntrained
 	}
@@ -243,7 +249,7 @@ func scoreByFeatures(n *Network, h *head, score func(features [][]float64) Score
 	if err != nil {
 		return nil, err
 	}
-	scores := make([]Score, len(features))
+	scores := make([]train.Score, len(features))
 	for i, rows := range features {
 		scores[i] = score(wide(rows))
 	}

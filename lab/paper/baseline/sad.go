@@ -1,6 +1,11 @@
-package train
+package baseline
 
-import "math"
+import (
+	"math"
+	"slices"
+
+	"assay/rewardmodel/train"
+)
 
 // sadEta weights the anomalous units of SAD, as the BFGPU authors' public code does by default (Ruff et al. take 1).
 const sadEta = 5
@@ -31,15 +36,15 @@ func (m *SAD) Name() string {
 func (*SAD) Validate() error { return nil }
 
 // Threshold flags as many training units, out of all of them, as there are violating bags, as the public code does.
-func (m *SAD) Threshold() Threshold {
+func (m *SAD) Threshold() train.Threshold {
 	if m.Macro {
-		return OnePerBag // the bag is the only unit
+		return train.OnePerBag // the bag is the only unit
 	}
-	return Quantile
+	return train.Quantile
 }
 
 // Begin fixes the center.
-func (m *SAD) Begin(e *Epoch, width int) error {
+func (m *SAD) Begin(e *train.Epoch, width int) error {
 	if !m.Macro {
 		return m.fixInstances(e, e.All(), width)
 	}
@@ -52,32 +57,27 @@ func (m *SAD) Begin(e *Epoch, width int) error {
 }
 
 // Steps is the number of mini-batches of an epoch, each of Batch units.
-func (m *SAD) Steps(e *Epoch) int {
+func (m *SAD) Steps(e *train.Epoch) int {
 	if m.Macro {
-		return batchCount(len(e.Data.Bags), e.Batch)
+		return batchCount(len(e.Data.Bags), e)
 	}
-	return batchCount(e.instanceCount(), e.Batch)
+	return batchCount(instanceCount(e.Data), e)
 }
 
 // Epoch trains on all units in random order.
-func (m *SAD) Epoch(e *Epoch) error {
-	e.stage(m.Name())
+func (m *SAD) Epoch(e *train.Epoch) error {
+	e.Stage(m.Name())
 	if m.Macro {
-		order := e.RNG.Perm(len(e.Data.Bags))
-		for _, part := range split(len(order), e.Batch) {
-			bags := order[part.start:part.end]
-			anomalous := make([]bool, len(bags))
-			for i, b := range bags {
-				anomalous[i] = e.Data.Bags[b].Violation
-			}
-			if err := e.stepFeatures(e.wholes(bags), m.loss(anomalous)); err != nil {
+		for bags := range slices.Chunk(e.RNG.Perm(len(e.Data.Bags)), e.Batch) {
+			batch, anomalous := wholes(e, bags)
+			if err := e.StepFeatures(batch, m.loss(anomalous)); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	for _, batch := range e.instanceBatches(e.RNG) {
-		if err := e.stepFeatures(e.instancesOf(batch), m.loss(e.violations(batch))); err != nil {
+	for _, batch := range instanceBatches(e, e.All()) {
+		if err := e.StepFeatures(instances(e, batch), m.loss(violations(e.Data, batch))); err != nil {
 			return err
 		}
 	}
@@ -97,7 +97,7 @@ func (m *SAD) loss(anomalous []bool) func([][]float32, float64) (float64, [][]fl
 
 // Score scores each bag by its distance, or by that of its farthest instance. A margin of 0 is the distance at which the
 // loss of a unit is the same for both labels.
-func (m *SAD) Score(n *Network) ([]Score, error) {
+func (m *SAD) Score(n *train.Network) ([]train.Score, error) {
 	undecided := math.Sqrt(sadEta)
 	if !m.Macro {
 		return m.scoreInstances(n, undecided)
@@ -109,7 +109,7 @@ func (m *SAD) Score(n *Network) ([]Score, error) {
 	if err != nil {
 		return nil, err
 	}
-	scores := make([]Score, len(features))
+	scores := make([]train.Score, len(features))
 	for i, row := range features {
 		scores[i].Bag = m.margin(row, undecided)
 	}

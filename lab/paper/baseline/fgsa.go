@@ -1,4 +1,4 @@
-package train
+package baseline
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"assay/rewardmodel/logistic"
+	"assay/rewardmodel/train"
 )
 
 // The sizes of Angelidis and Lapata's experiments.
@@ -40,10 +41,10 @@ func (*FGSA) Name() string { return "mil-fgsa" }
 func (*FGSA) Validate() error { return nil }
 
 // Threshold is 0.5.
-func (*FGSA) Threshold() Threshold { return Fixed }
+func (*FGSA) Threshold() train.Threshold { return train.Fixed }
 
 // Begin initializes the parameters at random.
-func (m *FGSA) Begin(e *Epoch, width int) error {
+func (m *FGSA) Begin(e *train.Epoch, width int) error {
 	m.build(width, e.RNG)
 	return nil
 }
@@ -61,18 +62,20 @@ func (m *FGSA) build(width int, rng *rand.Rand) {
 func (m *FGSA) UnmarshalBinary(data []byte) error { return m.load(data, m.build) }
 
 // Steps is the number of mini-batches of an epoch.
-func (*FGSA) Steps(e *Epoch) int { return bagSteps(e) }
+func (*FGSA) Steps(e *train.Epoch) int { return bagSteps(e) }
 
 // Epoch trains on all bags in random order.
-func (m *FGSA) Epoch(e *Epoch) error {
-	e.stage(m.Name())
+func (m *FGSA) Epoch(e *train.Epoch) error {
+	e.Stage(m.Name())
 	return epochOfBags(e, &m.head, m.learn)
 }
 
 // Score returns the log odds of each bag's mixture. The score of an instance expresses its gated polarity (a_k times the
 // difference of its two probabilities, as in the publication) as the log odds that the bag would have if the other
 // instances were undecided; the polarity of a bag is the sum of those of its instances.
-func (m *FGSA) Score(n *Network) ([]Score, error) { return scoreByFeatures(n, &m.head, m.scoreBag) }
+func (m *FGSA) Score(n *train.Network) ([]train.Score, error) {
+	return scoreByFeatures(n, &m.head, m.scoreBag)
+}
 
 // fgsaPass has the values of a bag's forward pass that the backward pass needs.
 type fgsaPass struct {
@@ -134,11 +137,11 @@ func (m *FGSA) learn(features [][]float64, violation bool, scale float64, grads 
 	return -scale * sum
 }
 
-func (m *FGSA) scoreBag(features [][]float64) Score {
+func (m *FGSA) scoreBag(features [][]float64) train.Score {
 	p := m.pass(features)
 	_, violation := p.likelihood(true)
 	_, compliant := p.likelihood(false)
-	score := Score{Bag: violation - compliant}
+	score := train.Score{Bag: violation - compliant}
 	for k, margin := range p.margins {
 		// The probabilities of a bag whose other instances are undecided: (1 ± gated polarity) / 2 = (1-a)/2 + a p.
 		var others float64

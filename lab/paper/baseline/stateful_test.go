@@ -1,4 +1,4 @@
-package train
+package baseline
 
 import (
 	"bytes"
@@ -7,17 +7,17 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+
+	"assay/rewardmodel/train"
 )
 
 // featureConfig suits plain gradient descent on features.
-func featureConfig(m Method) Config {
-	cfg := testConfig(m)
-	cfg.Rate, cfg.Threshold = 0.02, m.Threshold()
-	return cfg
+func featureConfig(m train.Method) train.Config {
+	return train.Config{Method: m, Epochs: 4, Batch: 16, Rate: 0.02, Seed: 1, Threshold: m.Threshold()}
 }
 
 // auroc is the probability that a violating bag scores above a compliant one.
-func auroc(d *Data, scores []Score) float64 {
+func auroc(d *train.Data, scores []train.Score) float64 {
 	var above, pairs float64
 	for i, a := range d.Bags {
 		for k, b := range d.Bags {
@@ -36,14 +36,14 @@ func auroc(d *Data, scores []Score) float64 {
 	return above / pairs
 }
 
-func stateful(t *testing.T) []Stateful {
-	var out []Stateful
+func stateful(t *testing.T) []train.Stateful {
+	var out []train.Stateful
 	for _, name := range Methods() {
-		m, err := NewMethod(name, Settings{})
+		m, err := New(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m, ok := m.(Stateful); ok {
+		if m, ok := m.(train.Stateful); ok {
 			out = append(out, m)
 		}
 	}
@@ -51,12 +51,12 @@ func stateful(t *testing.T) []Stateful {
 }
 
 // renew returns an untrained method with the same settings.
-func renew(t *testing.T, m Method) Stateful {
-	untrained, err := NewMethod(m.Name(), Settings{})
+func renew(t *testing.T, m train.Method) train.Stateful {
+	untrained, err := New(m.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return untrained.(Stateful)
+	return untrained.(train.Stateful)
 }
 
 // TestStatefulMethodsResume stops each method in its third epoch and resumes it: the method's parameters, the network's
@@ -64,24 +64,24 @@ func renew(t *testing.T, m Method) Stateful {
 func TestStatefulMethodsResume(t *testing.T) {
 	data, _ := syntheticBags(40, 3)
 	for _, m := range stateful(t) {
-		uninterrupted := newLinear()
-		want, err := Run(t.Context(), uninterrupted, data, featureConfig(m))
+		uninterrupted := newEmbedding()
+		want, err := train.Run(t.Context(), uninterrupted, data, featureConfig(m))
 		if err != nil {
 			t.Fatalf("%s: %v", m.Name(), err)
 		}
 		wantOwn, _ := m.MarshalBinary()
 
 		ctx, cancel := context.WithCancel(t.Context())
-		first, cfg := newLinear(), featureConfig(renew(t, m))
+		first, cfg := newEmbedding(), featureConfig(renew(t, m))
 		first.stopAt, first.cancel = uninterrupted.steps*5/8, cancel
 		cfg.State = filepath.Join(t.TempDir(), "state")
-		if _, err := Run(ctx, first, data, cfg); !errors.Is(err, context.Canceled) {
+		if _, err := train.Run(ctx, first, data, cfg); !errors.Is(err, context.Canceled) {
 			t.Fatalf("%s: stopped run: %v", m.Name(), err)
 		}
 		again := renew(t, m)
 		cfg.Method = again
-		second := newLinear()
-		got, err := Run(t.Context(), second, data, cfg)
+		second := newEmbedding()
+		got, err := train.Run(t.Context(), second, data, cfg)
 		if err != nil {
 			t.Fatalf("%s: %v", m.Name(), err)
 		}
@@ -96,7 +96,7 @@ func TestStatefulMethodsResume(t *testing.T) {
 func TestStatefulMethodsRejectUnusableState(t *testing.T) {
 	data, _ := syntheticBags(4, 2)
 	for _, m := range stateful(t) {
-		if _, err := ScoreBags(t.Context(), newLinear(), 0, data, m); !errors.Is(err, ErrUntrained) {
+		if _, err := train.ScoreBags(t.Context(), newEmbedding(), 0, data, m); !errors.Is(err, ErrUntrained) {
 			t.Errorf("%s untrained: %v", m.Name(), err)
 		}
 		for _, damaged := range [][]byte{nil, []byte("abc"), bytes.Repeat([]byte{1}, 8*1000+3)} {

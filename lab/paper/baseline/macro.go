@@ -1,8 +1,11 @@
-package train
+package baseline
 
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+
+	"assay/rewardmodel/train"
 )
 
 // Sampling balances the classes of macro-level learning.
@@ -34,16 +37,16 @@ func (m Macro) Validate() error {
 	case AllBags, Oversampling, Undersampling:
 		return nil
 	}
-	return fmt.Errorf("train: sampling is %q; use %q, %s or %s", m.Sampling, AllBags, Oversampling, Undersampling)
+	return fmt.Errorf("baseline: sampling is %q; use %q, %s or %s", m.Sampling, AllBags, Oversampling, Undersampling)
 }
 
 // Threshold is 0.5.
-func (Macro) Threshold() Threshold { return Fixed }
+func (Macro) Threshold() train.Threshold { return train.Fixed }
 
 // Score scores each bag as one sequence.
-func (Macro) Score(n *Network) ([]Score, error) {
+func (Macro) Score(n *train.Network) ([]train.Score, error) {
 	margins, err := n.WholeMargins(n.All())
-	scores := make([]Score, len(margins))
+	scores := make([]train.Score, len(margins))
 	for i, m := range margins {
 		scores[i].Bag = m
 	}
@@ -51,21 +54,15 @@ func (Macro) Score(n *Network) ([]Score, error) {
 }
 
 // Steps is the number of mini-batches of an epoch, each of Batch bags.
-func (m Macro) Steps(e *Epoch) int {
-	return batchCount(len(m.sample(e, rand.New(rand.NewPCG(0, 0)))), e.Batch)
+func (m Macro) Steps(e *train.Epoch) int {
+	return batchCount(len(m.sample(e, rand.New(rand.NewPCG(0, 0)))), e)
 }
 
 // Epoch trains on the sampled bags in random order.
-func (m Macro) Epoch(e *Epoch) error {
-	e.stage(m.Name())
-	sampled := m.sample(e, e.RNG)
-	for _, part := range split(len(sampled), e.Batch) {
-		bags := sampled[part.start:part.end]
-		labels := make([]bool, len(bags))
-		for i, b := range bags {
-			labels[i] = e.Data.Bags[b].Violation
-		}
-		if err := e.step(e.wholes(bags), plain(CrossEntropy, labels, 1)); err != nil {
+func (m Macro) Epoch(e *train.Epoch) error {
+	e.Stage(m.Name())
+	for bags := range slices.Chunk(m.sample(e, e.RNG), e.Batch) {
+		if err := e.StepLabeled(wholes(e, bags)); err != nil {
 			return err
 		}
 	}
@@ -73,8 +70,8 @@ func (m Macro) Epoch(e *Epoch) error {
 }
 
 // sample returns the bags of an epoch in random order.
-func (m Macro) sample(e *Epoch, rng *rand.Rand) []int {
-	small, large := e.violating, e.compliant
+func (m Macro) sample(e *train.Epoch, rng *rand.Rand) []int {
+	small, large := byLabel(e.Data)
 	if len(small) > len(large) {
 		small, large = large, small
 	}

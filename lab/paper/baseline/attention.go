@@ -1,10 +1,11 @@
-package train
+package baseline
 
 import (
 	"math"
 	"math/rand/v2"
 
 	"assay/rewardmodel/logistic"
+	"assay/rewardmodel/train"
 )
 
 // attentionUnits is the number of rows of V, as in Ilse et al.'s experiments and public code.
@@ -31,10 +32,10 @@ func (*Attention) Name() string { return "mil-attention" }
 func (*Attention) Validate() error { return nil }
 
 // Threshold is 0.5.
-func (*Attention) Threshold() Threshold { return Fixed }
+func (*Attention) Threshold() train.Threshold { return train.Fixed }
 
 // Begin initializes the parameters at random.
-func (m *Attention) Begin(e *Epoch, width int) error {
+func (m *Attention) Begin(e *train.Epoch, width int) error {
 	m.build(width, e.RNG)
 	return nil
 }
@@ -50,18 +51,18 @@ func (m *Attention) build(width int, rng *rand.Rand) {
 func (m *Attention) UnmarshalBinary(data []byte) error { return m.load(data, m.build) }
 
 // Steps is the number of mini-batches of an epoch.
-func (*Attention) Steps(e *Epoch) int { return bagSteps(e) }
+func (*Attention) Steps(e *train.Epoch) int { return bagSteps(e) }
 
 // Epoch trains on all bags in random order.
-func (m *Attention) Epoch(e *Epoch) error {
-	e.stage(m.Name())
+func (m *Attention) Epoch(e *train.Epoch) error {
+	e.Stage(m.Name())
 	return epochOfBags(e, &m.head, m.learn)
 }
 
 // Score returns the margin of each bag. The key instance, the one with the largest attention, has the margin of its bag;
 // that of another instance is lower by the logarithm of the ratio of their attentions. So instances of a bag are ordered
 // by attention, the largest is the bag's score, and instances of different bags are comparable.
-func (m *Attention) Score(n *Network) ([]Score, error) {
+func (m *Attention) Score(n *train.Network) ([]train.Score, error) {
 	return scoreByFeatures(n, &m.head, m.scoreBag)
 }
 
@@ -110,10 +111,10 @@ func (m *Attention) learn(features [][]float64, violation bool, scale float64, g
 	return scale * value
 }
 
-func (m *Attention) scoreBag(features [][]float64) Score {
+func (m *Attention) scoreBag(features [][]float64) train.Score {
 	_, weights := m.attention(features)
 	logits := m.classifier.forward(m.pool(features, weights))
-	score := Score{Bag: logits[0] - logits[1], Instances: make([]float64, len(features))}
+	score := train.Score{Bag: logits[0] - logits[1], Instances: make([]float64, len(features))}
 	var key float64
 	for _, a := range weights {
 		key = max(key, a)
