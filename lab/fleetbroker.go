@@ -19,6 +19,7 @@ import (
 	"assay/lab/bench"
 	"assay/lab/load"
 	"assay/queue"
+	"assay/queue/embedded"
 	"assay/rewardmodel"
 	"assay/sidecar/cli"
 )
@@ -81,7 +82,7 @@ func (c *fleetBrokerCmd) row(a *cli.App, bytes, window int) (row brokerRow, err 
 	}
 	defer os.RemoveAll(dir)
 	q, err := queue.Open(a.Context, queue.Config{
-		Server:  queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir, SyncInterval: c.Sync.Interval()},
+		Server:  embedded.Config{Listen: "127.0.0.1:0", DataDir: dir, SyncInterval: c.Sync.Interval()},
 		Conn:    c.NATSFlags.Config(),
 		Streams: queue.StreamsConfig{Replicas: c.Copies},
 	}, a.Log.Level(zerolog.ErrorLevel), prometheus.NewRegistry())

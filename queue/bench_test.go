@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"assay/queue/embedded"
 	"assay/queue/internal/jstest"
 )
 
@@ -17,7 +18,7 @@ import (
 var syncModes = []struct {
 	name     string
 	interval time.Duration
-}{{"always", 0}, {"interval", RelaxedSync}}
+}{{"always", 0}, {"interval", embedded.RelaxedSync}}
 
 // BenchmarkResponses measures responses of 2 kB from publish to acknowledged
 // reward, with a scorer that costs nothing: the upper bound that NATS sets.

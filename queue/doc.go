@@ -1,9 +1,9 @@
-// Package queue is the NATS side of assay: an embedded server or a connection to an
-// external one, the streams, the micro service for score requests and feedback, and the
-// worker that turns streamed responses into rewards. Package labels has the log of labels,
-// package registry what replicas share about models.
+// Package queue is the NATS side of assay: a connection to an embedded or an external
+// server, the streams, the micro service for score requests and feedback, and the worker
+// that turns streamed responses into rewards. Package embedded has the embedded server,
+// package labels the log of labels, package registry what replicas share about models.
 //
-//	q, err := queue.Open(ctx, queue.Config{Server: queue.ServerConfig{DataDir: dir}}, log, metrics)
+//	q, err := queue.Open(ctx, queue.Config{Server: embedded.Config{DataDir: dir}}, log, metrics)
 //	...
 //	err = q.Start(ctx, scorer) // when the model is loaded
 //	...
@@ -38,7 +38,7 @@
 // A server that syncs always, as the embedded one does by default, acknowledges what is on
 // disk. The order of the steps is then also the order on disk: a reward is synced before its
 // response is acknowledged, so a power failure leaves the one, the other or both. With
-// ServerConfig.SyncInterval, and with an external server that syncs later, a power failure
+// embedded.Config.SyncInterval, and with an external server that syncs later, a power failure
 // loses what was acknowledged since the last sync, possibly a response together with its
 // reward. Open logs a warning about such an external server. Only the stream of scored
 // responses is written after its acknowledgement: no client relies on one being kept.

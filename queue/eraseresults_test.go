@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"assay/queue/embedded"
 	"assay/queue/internal/js"
 	"assay/queue/internal/jstest"
 	"assay/queue/labels"
@@ -120,7 +121,7 @@ func FuzzFieldID(f *testing.F) {
 func BenchmarkErase(b *testing.B) {
 	const rewards = 100_000
 	cfg := testConfig(b)
-	cfg.Server.SyncInterval = RelaxedSync // or the rewards take minutes to store
+	cfg.Server.SyncInterval = embedded.RelaxedSync // or the rewards take minutes to store
 	q := openQueue(b, cfg)
 	body := []byte(`{"id":"r1","reward":0.75,"witness":{"text":"` + strings.Repeat("x", 400) + `"}}`)
 	jet, err := jetstream.New(q.nc, jetstream.WithPublishAsyncMaxPending(1000))

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"assay/queue"
+	"assay/queue/embedded"
 	"assay/rewardmodel"
 	"assay/rewardmodel/retrain"
 )
@@ -36,7 +37,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	cfg := queue.Config{Server: queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}}
+	cfg := queue.Config{Server: embedded.Config{Listen: "127.0.0.1:0", DataDir: dir}}
 	q, err := queue.Open(ctx, cfg, zerolog.Nop(), prometheus.NewRegistry())
 	if err != nil {
 		log.Fatal(err)
@@ -91,7 +92,7 @@ func ExampleRegistry() {
 	if err := os.CopyFS(checkpoint, fstest.MapFS{"config.json": {Data: []byte("{}")}}); err != nil {
 		log.Fatal(err)
 	}
-	cfg := queue.Config{Server: queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}}
+	cfg := queue.Config{Server: embedded.Config{Listen: "127.0.0.1:0", DataDir: dir}}
 	q, err := queue.Open(ctx, cfg, zerolog.Nop(), prometheus.NewRegistry())
 	if err != nil {
 		log.Fatal(err)

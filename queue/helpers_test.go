@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"assay/queue/embedded"
 	"assay/queue/internal/jstest"
 	"assay/queue/labels"
 	"assay/queue/registry"
@@ -67,7 +68,7 @@ func once(err error, f scorerFunc) scorerFunc {
 
 func testConfig(t testing.TB) Config {
 	return Config{
-		Server: ServerConfig{Listen: "127.0.0.1:0", DataDir: t.TempDir()},
+		Server: embedded.Config{Listen: "127.0.0.1:0", DataDir: t.TempDir()},
 		Worker: WorkerConfig{RetryBase: 5 * time.Millisecond, RetryMax: 100 * time.Millisecond},
 	}
 }

@@ -77,7 +77,7 @@ func TestInspectFindsWhatPreventsTheStart(t *testing.T) {
 		srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true})
 		require.NoError(t, err)
 		srv.Start()
-		t.Cleanup(func() { shutdown(srv) })
+		t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
 		require.True(t, srv.ReadyForConnections(jstest.Timeout))
 		i := inspect(t, ConnConfig{URL: srv.ClientURL()}, StreamsConfig{})
 		require.ErrorIs(t, i.JetStream, jetstream.ErrJetStreamNotEnabled)
@@ -178,22 +178,4 @@ func TestInspectOnKubernetes(t *testing.T) {
 	require.Len(t, i.Servers, 1)
 	require.True(t, i.Servers[0].Always)
 	require.ErrorIs(t, i.stream(t, labels.StreamFeedback).Err, jetstream.ErrStreamNotFound)
-}
-
-func TestDataDirHolder(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	holder, err := DataDirHolder(dir)
-	require.NoError(t, err)
-	require.Empty(t, holder)
-	require.NoFileExists(t, dir+"/lock")
-	lock, err := lockDataDir(dir)
-	require.NoError(t, err)
-	holder, err = DataDirHolder(dir)
-	require.NoError(t, err)
-	require.NotEmpty(t, holder)
-	require.NoError(t, lock.Unlock())
-	holder, err = DataDirHolder(dir)
-	require.NoError(t, err)
-	require.Empty(t, holder, "a stale file is not a lock")
 }

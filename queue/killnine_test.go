@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"assay/queue/embedded"
 	"assay/queue/internal/jstest"
 	"assay/rewardmodel"
 
@@ -35,7 +36,7 @@ const childEnv = "ASSAY_QUEUE_TEST_CHILD"
 func child(dir string) int {
 	ctx := context.Background()
 	cfg := Config{
-		Server: ServerConfig{Listen: "127.0.0.1:0", DataDir: dir},
+		Server: embedded.Config{Listen: "127.0.0.1:0", DataDir: dir},
 		Worker: WorkerConfig{AckWait: time.Second, MaxInFlight: 32, RetryBase: time.Millisecond, RetryMax: 50 * time.Millisecond,
 			Journal: filepath.Join(dir, "in-flight")},
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"assay/queue/embedded"
 	"assay/queue/internal/js"
 	"assay/queue/labels"
 	"assay/queue/registry"
@@ -30,7 +31,7 @@ type Scorer interface {
 // ErrNotReady reports that the NATS side cannot serve now.
 var ErrNotReady = errors.New("NATS is not ready")
 
-// SettingError reports that a field of ConnConfig or ServerConfig is invalid, or cannot be used.
+// SettingError reports that a field of ConnConfig or embedded.Config is invalid, or cannot be used.
 type SettingError struct {
 	Field string // such as "URL" or "DataDir"
 	Err   error
@@ -44,7 +45,7 @@ func (e *SettingError) Unwrap() error { return e.Err }
 // Config configures the NATS side of assay: an embedded server, or with Conn.URL a
 // connection to an external one.
 type Config struct {
-	Server  ServerConfig // embedded; not used with Conn.URL
+	Server  embedded.Config // not used with Conn.URL
 	Conn    ConnConfig
 	Streams StreamsConfig
 	Worker  WorkerConfig
@@ -57,7 +58,7 @@ type Queue struct {
 	cfg     Config
 	log     zerolog.Logger
 	metrics *metrics
-	server  *Server // nil with an external one
+	server  *embedded.Server // nil with an external one
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	labels  *labels.Log
@@ -99,12 +100,10 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	if q.cfg.Conn.URL != "" {
 		q.nc, err = Connect(ctx, q.cfg.Conn, q.log)
 	} else {
-		q.cfg.Server.damage = q.damage
-		if q.server, err = StartEmbedded(q.cfg.Server, q.log); err != nil {
+		if err := q.startServer(); err != nil {
 			return err
 		}
-		q.damage.OnReport(q.server.checkLabels)
-		q.nc, err = q.server.Connect(ctx, q.log)
+		q.nc, err = ConnConfig{Token: q.cfg.Server.Token, inProcess: q.server}.dial(ctx, q.log)
 	}
 	if err != nil {
 		return err
@@ -163,6 +162,17 @@ func (q *Queue) open(ctx context.Context) (err error) {
 		Domain:       q.cfg.Conn.Domain,
 		Log:          q.log,
 	})
+	return err
+}
+
+// startServer starts the embedded server. An error that names one of its settings is a *SettingError.
+func (q *Queue) startServer() error {
+	server, err := embedded.Start(q.cfg.Server, q.damage, q.log)
+	var invalid *embedded.ConfigError
+	if errors.As(err, &invalid) {
+		return &SettingError{invalid.Field, invalid.Err}
+	}
+	q.server = server
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"assay/queue/embedded"
 	"assay/queue/labels"
 	"assay/queue/registry"
 )
@@ -45,7 +46,7 @@ func (c StreamsConfig) requiredPermissions() permissions {
 	if c.KeepScored > 0 {
 		need.publish = append(need.publish, labels.SubjectScored+".>", "$JS.API.STREAM.MSG.DELETE."+labels.StreamScored)
 	}
-	for _, stream := range c.withDefaults().streams(DefaultMaxPayload) {
+	for _, stream := range c.withDefaults().streams(embedded.DefaultMaxPayload) {
 		for _, verb := range []string{"STREAM.INFO.%s", "STREAM.CREATE.%s", "STREAM.UPDATE.%s", "CONSUMER.CREATE.%s.>", "CONSUMER.INFO.%s.>", "CONSUMER.DELETE.%s.>", "CONSUMER.MSG.NEXT.%s.>"} {
 			need.publish = append(need.publish, "$JS.API."+fmt.Sprintf(verb, stream.Name))
 		}

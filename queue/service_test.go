@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"assay/queue/embedded"
 	"assay/queue/internal/jstest"
 	"assay/rewardmodel"
 
@@ -71,7 +72,7 @@ func TestRequestErrors(t *testing.T) {
 			<-ctx.Done()
 			return rewardmodel.Result{}, ctx.Err()
 		}
-		return rewardmodel.Result{Witness: &rewardmodel.Witness{Text: strings.Repeat("x", DefaultMaxPayload)}}, nil
+		return rewardmodel.Result{Witness: &rewardmodel.Witness{Text: strings.Repeat("x", embedded.DefaultMaxPayload)}}, nil
 	}))
 	score := func(text string) string { return fmt.Sprintf(`{"responses":[%s]}`, item(text)) }
 	tests := []struct{ name, body, timeout, code, wants string }{

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"assay/queue/embedded"
 	"assay/queue/internal/jstest"
 	"assay/rewardmodel"
 
@@ -74,7 +75,7 @@ func TestDeadLettersAreUniqueAndHaveAReason(t *testing.T) {
 		case "panic":
 			panic("boom")
 		case "inflate":
-			result.Witness = &rewardmodel.Witness{Text: strings.Repeat("x", DefaultMaxPayload)}
+			result.Witness = &rewardmodel.Witness{Text: strings.Repeat("x", embedded.DefaultMaxPayload)}
 		}
 		return result, nil
 	})
@@ -310,7 +311,7 @@ func TestLargeResponses(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t)
 	q := startQueue(t, cfg, scorerFunc(good))
-	large := strings.Repeat("x", DefaultMaxPayload-deadRoom-1024)
+	large := strings.Repeat("x", embedded.DefaultMaxPayload-deadRoom-1024)
 	publish(t, q, "x", "large", item(large))
 	publish(t, q, "x", "large and broken", `{"response":"`+large)
 	awaitEmpty(t, q)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"assay/queue"
+	"assay/queue/embedded"
 	"assay/queue/internal/jstest"
 	"assay/queue/labels"
 	"assay/queue/labels/labelstest"
@@ -54,7 +54,7 @@ func TestFeedbackOfOneRater(t *testing.T) {
 	other.Response = "Another text."
 	labelstest.Rejects(t, f, feedback.CodeConflict, "unique id", other)
 	large := labelstest.Labeled("large", bag.Violation)
-	large.Response = strings.Repeat("x", queue.DefaultMaxPayload)
+	large.Response = strings.Repeat("x", embedded.DefaultMaxPayload)
 	labelstest.Rejects(t, f, feedback.CodeTooLarge, "maximum payload", large)
 
 	all := labelstest.Records(t, f)

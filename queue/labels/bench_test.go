@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"assay/queue"
+	"assay/queue/embedded"
 	"assay/queue/labels"
 	"assay/queue/labels/labelstest"
 	"assay/queue/queuetest"
@@ -22,7 +22,7 @@ func BenchmarkLabels(b *testing.B) {
 	for _, sync := range []struct {
 		name     string
 		interval time.Duration
-	}{{"always", 0}, {"10s", queue.RelaxedSync}} {
+	}{{"always", 0}, {"10s", embedded.RelaxedSync}} {
 		for _, items := range []int{1, 10, 100, 1000} {
 			for _, senders := range []int{1, 16} {
 				for _, stored := range []string{"each", "batches"} {

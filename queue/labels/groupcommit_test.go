@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"assay/queue"
+	"assay/queue/embedded"
 	"assay/queue/internal/js"
 	"assay/queue/internal/jstest"
 	"assay/queue/labels"
@@ -59,7 +60,7 @@ func TestLabelsAreStoredInBatches(t *testing.T) {
 func TestLabelsWithoutBatches(t *testing.T) {
 	t.Parallel()
 	relaxed := queuetest.Config(t)
-	relaxed.Server.SyncInterval = queue.RelaxedSync
+	relaxed.Server.SyncInterval = embedded.RelaxedSync
 	q := queuetest.Open(t, relaxed)
 	labelstest.Accepts(t, q.Labels(), 500, 0, labelstest.Some(0, 500)...)
 	require.Equal(t, []string{""}, batchesOf(t, q))
@@ -101,7 +102,7 @@ func TestLabelsThatAreTooLargeHaveNoGroup(t *testing.T) {
 	t.Parallel()
 	f := queuetest.Open(t, queuetest.Config(t)).Labels()
 	b := labelstest.Labeled("", bag.Violation)
-	b.Prompt, b.Response = "Why?", strings.Repeat("x", queue.DefaultMaxPayload)
+	b.Prompt, b.Response = "Why?", strings.Repeat("x", embedded.DefaultMaxPayload)
 	for i := range 20 { // as many as may share a group
 		b.ID = fmt.Sprint("large", i)
 		labelstest.Rejects(t, f, feedback.CodeTooLarge, "maximum payload", b)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/queue"
+	"assay/queue/embedded"
 	"assay/queue/queuetest"
 	"assay/rewardmodel"
 )
@@ -158,7 +159,7 @@ func TestBacklogOfACluster(t *testing.T) {
 func TestFillOfTheStreamIsMeasured(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	q, err := queue.Open(t.Context(), queue.Config{
-		Server:  queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: t.TempDir()},
+		Server:  embedded.Config{Listen: "127.0.0.1:0", DataDir: t.TempDir()},
 		Streams: queue.StreamsConfig{ResponsesMaxBytes: 1 << 20},
 	}, zerolog.Nop(), reg)
 	require.NoError(t, err)

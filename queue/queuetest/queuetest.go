@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/queue"
+	"assay/queue/embedded"
 )
 
 // closeTimeout bounds the shutdown of what a test started.
@@ -22,7 +23,7 @@ const closeTimeout = time.Minute
 // test, whose worker retries quickly.
 func Config(t testing.TB) queue.Config {
 	return queue.Config{
-		Server: queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: t.TempDir()},
+		Server: embedded.Config{Listen: "127.0.0.1:0", DataDir: t.TempDir()},
 		Worker: queue.WorkerConfig{RetryBase: 5 * time.Millisecond, RetryMax: 100 * time.Millisecond},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/queue"
+	"assay/queue/embedded"
 	"assay/queue/internal/jstest"
 	"assay/queue/queuetest"
 	"assay/queue/registry"
@@ -99,9 +100,9 @@ func TestEvents(t *testing.T) {
 	require.Equal(t, 1, bad)
 }
 
-func startServer(t *testing.T, cfg queue.ServerConfig) *queue.Server {
+func startServer(t *testing.T, cfg embedded.Config) *embedded.Server {
 	t.Helper()
-	s, err := queue.StartEmbedded(cfg, zerolog.Nop())
+	s, err := embedded.Start(cfg, nil, zerolog.Nop())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Shutdown()) })
 	return s
@@ -113,7 +114,7 @@ func TestReadersSurviveARestart(t *testing.T) {
 	ctx, cancel := context.WithCancel(jstest.Context(t))
 	defer cancel()
 	dir := t.TempDir()
-	srv := startServer(t, queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir})
+	srv := startServer(t, embedded.Config{Listen: "127.0.0.1:0", DataDir: dir})
 	listen := strings.TrimPrefix(srv.URL(), "nats://")
 	cfg := queuetest.Config(t)
 	cfg.Conn.URL = srv.URL()
@@ -144,7 +145,7 @@ func TestReadersSurviveARestart(t *testing.T) {
 		require.Equal(t, current, <-watched)
 		if i < 2 {
 			require.NoError(t, srv.Shutdown())
-			srv = startServer(t, queue.ServerConfig{Listen: listen, DataDir: dir})
+			srv = startServer(t, embedded.Config{Listen: listen, DataDir: dir})
 		}
 	}
 	cancel()

@@ -3,7 +3,7 @@ package cli
 import (
 	"time"
 
-	"assay/queue"
+	"assay/queue/embedded"
 )
 
 // SyncMode is when an embedded server flushes to disk: always or interval.
@@ -12,7 +12,7 @@ type SyncMode string
 // Interval is how often an embedded server flushes to disk; 0: before each acknowledgement.
 func (m SyncMode) Interval() time.Duration {
 	if m == "interval" {
-		return queue.RelaxedSync
+		return embedded.RelaxedSync
 	}
 	return 0
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"assay/queue"
+	"assay/queue/embedded"
 	"assay/rewardmodel"
 	"assay/sidecar/cli"
 	"assay/sidecar/fleet"
@@ -26,10 +27,10 @@ func Defaults() kong.Vars {
 		"request_memory": cli.ByteSize(s.RequestMemory), "shutdown_timeout": s.ShutdownTimeout,
 		"max_queue_tokens": rewardmodel.DefaultMaxQueueTokens, "models_loaded": s.ModelsLoaded,
 
-		"nats_listen": queue.DefaultListen, "nats_max_payload": cli.ByteSize(queue.DefaultMaxPayload),
-		"nats_max_store": cli.ByteSize(queue.DefaultMaxStore), "nats_max_requests": queue.DefaultMaxRequests,
+		"nats_listen": embedded.DefaultListen, "nats_max_payload": cli.ByteSize(embedded.DefaultMaxPayload),
+		"nats_max_store": cli.ByteSize(embedded.DefaultMaxStore), "nats_max_requests": queue.DefaultMaxRequests,
 		"max_in_flight": queue.DefaultMaxInFlight, "max_ack_pending": queue.DefaultMaxAckPending,
-		"ack_wait": queue.DefaultAckWait, "max_deliver": queue.DefaultMaxDeliver, "sync_interval": queue.RelaxedSync,
+		"ack_wait": queue.DefaultAckWait, "max_deliver": queue.DefaultMaxDeliver, "sync_interval": embedded.RelaxedSync,
 
 		"train_auto": policy.Auto, "train_min_bags": policy.MinBags, "train_min_each": policy.MinEach,
 		"train_cooldown": policy.Cooldown, "train_every": policy.Every,

@@ -10,6 +10,7 @@ import (
 
 	"assay/api"
 	"assay/queue"
+	"assay/queue/embedded"
 	"assay/rewardmodel/live"
 	"assay/rewardmodel/wire"
 	"assay/sidecar/cli"
@@ -262,7 +263,7 @@ func (c *Serve) limits() wire.Limits {
 func (c *Serve) queueConfig() queue.Config {
 	version, _ := cli.BuildVersion()
 	return queue.Config{
-		Server: queue.ServerConfig{
+		Server: embedded.Config{
 			Listen: c.NATSListen, Token: c.NatsToken, SyncInterval: c.Sync.Interval(),
 			MaxPayload: int(c.NATSMaxPayload), MaxStore: int64(c.NATSMaxStore),
 		},

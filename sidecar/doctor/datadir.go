@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"assay/queue"
+	"assay/queue/embedded"
 )
 
 // dataDir is the data directory, or the directory that it can be created in.
@@ -41,7 +41,7 @@ func readDataDir(path string) dataDir {
 		if s, ok := info.Sys().(*syscall.Stat_t); ok {
 			d.owner = int(s.Uid)
 		}
-		d.holder, _ = queue.DataDirHolder(path) // an error shows as one of writing
+		d.holder, _ = embedded.DataDirHolder(path) // an error shows as one of writing
 		d.used = treeSize(filepath.Join(path, "nats"))
 	}
 	d.system, d.writeErr = readFileSystem(at)

@@ -9,7 +9,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"assay/queue"
+	"assay/queue/embedded"
 )
 
 func TestDataDir(t *testing.T) {
@@ -66,7 +66,7 @@ func TestReadDataDir(t *testing.T) {
 	require.Empty(t, entries, "nothing is left")
 
 	dir := filepath.Join(parent, "data")
-	server, err := queue.StartEmbedded(queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}, zerolog.Nop())
+	server, err := embedded.Start(embedded.Config{Listen: "127.0.0.1:0", DataDir: dir}, nil, zerolog.Nop())
 	require.NoError(t, err)
 	d = readDataDir(dir)
 	require.NoError(t, d.writeErr)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/queue"
+	"assay/queue/embedded"
 	"assay/sidecar/serve"
 )
 
@@ -68,14 +69,14 @@ func TestEmbeddedStreams(t *testing.T) {
 
 func TestEmbeddedSync(t *testing.T) {
 	outcome{OK, nil}.of(t, embeddedSync(0))
-	outcome{Warning, []string{"10s", "--sync always"}}.of(t, embeddedSync(queue.RelaxedSync))
+	outcome{Warning, []string{"10s", "--sync always"}}.of(t, embeddedSync(embedded.RelaxedSync))
 	require.Len(t, embeddedSync(0), 1)
 }
 
 // While the service runs, the streams of its embedded server are inspected too.
 func TestStreamsOfARunningService(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	q, err := queue.Open(t.Context(), queue.Config{Server: queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}}, zerolog.Nop(), prometheus.NewRegistry())
+	q, err := queue.Open(t.Context(), queue.Config{Server: embedded.Config{Listen: "127.0.0.1:0", DataDir: dir}}, zerolog.Nop(), prometheus.NewRegistry())
 	require.NoError(t, err)
 	cfg := serve.Config{NATS: true, DataDir: dir}
 	cfg.Queue.Server.Listen = strings.TrimPrefix(q.URL(), "nats://")

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"assay/queue"
+	"assay/queue/embedded"
 	"assay/sidecar/cli"
 	"assay/sidecar/serve"
 )
@@ -111,7 +112,7 @@ func natsCheck(cfg serve.Config) Check {
 		case !cfg.NATS:
 			return []Finding{{"nats", OK, "--nats off: scoring over HTTP only, without feedback and training", ""}}
 		case cfg.Embedded():
-			listen := cmp.Or(cfg.Queue.Server.Listen, queue.DefaultListen)
+			listen := cmp.Or(cfg.Queue.Server.Listen, embedded.DefaultListen)
 			return append(embeddedSync(cfg.Queue.Server.SyncInterval), embeddedStreams(inspectEmbedded(ctx, cfg, listen), listen)...)
 		}
 		ctx, cancel := context.WithTimeout(ctx, quickTimeout)
@@ -127,7 +128,7 @@ func natsCheck(cfg serve.Config) Check {
 // inspectEmbedded inspects the embedded server of the service that uses the data directory, or returns nil: then the check
 // of its address has the reason.
 func inspectEmbedded(ctx context.Context, cfg serve.Config, listen string) *queue.Inspection {
-	if holder, err := queue.DataDirHolder(cfg.DataDir); err != nil || holder == "" {
+	if holder, err := embedded.DataDirHolder(cfg.DataDir); err != nil || holder == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, embeddedTimeout)

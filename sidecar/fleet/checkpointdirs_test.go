@@ -13,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"assay/queue"
+	"assay/queue/embedded"
 	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/retrain"
@@ -34,7 +35,7 @@ func TestInvalidVersionNames(t *testing.T) {
 // Requests that pin versions can start only a limited number of downloads; cached versions that are not needed are
 // removed first. The version that the fleet serves does not count.
 func TestPinnedDownloadsAreRateLimited(t *testing.T) {
-	q, err := queue.Open(t.Context(), queue.Config{Server: queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: t.TempDir()}}, zerolog.Nop(), prometheus.NewRegistry())
+	q, err := queue.Open(t.Context(), queue.Config{Server: embedded.Config{Listen: "127.0.0.1:0", DataDir: t.TempDir()}}, zerolog.Nop(), prometheus.NewRegistry())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, q.Close(context.Background())) }()
 	registry, err := q.OpenRegistry(t.Context())

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/queue"
+	"assay/queue/embedded"
 	"assay/rewardmodel"
 	"assay/rewardmodel/encoder"
 	"assay/rewardmodel/gate"
@@ -45,7 +46,7 @@ func TestFlagDefaultsMatchTheLibraries(t *testing.T) {
 	want.Scorer.MaxQueueTokens, want.Scorer.MaxQueueTime = rewardmodel.DefaultMaxQueueTokens, want.API.RequestTimeout
 	want.Scorer.PolicyTokenizers = map[string]rewardmodel.PolicyTokenizer{}
 	want.Queue = queue.Config{
-		Server: queue.ServerConfig{Listen: queue.DefaultListen, MaxPayload: queue.DefaultMaxPayload, MaxStore: queue.DefaultMaxStore},
+		Server: embedded.Config{Listen: embedded.DefaultListen, MaxPayload: embedded.DefaultMaxPayload, MaxStore: embedded.DefaultMaxStore},
 		Worker: queue.WorkerConfig{
 			MaxInFlight: queue.DefaultMaxInFlight, MaxAckPending: queue.DefaultMaxAckPending,
 			AckWait: queue.DefaultAckWait, MaxDeliver: queue.DefaultMaxDeliver,

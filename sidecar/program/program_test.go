@@ -10,7 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
-	"assay/queue"
+	"assay/queue/embedded"
 	"assay/sidecar/cli"
 	"assay/sidecar/program"
 )
@@ -179,7 +179,7 @@ func TestSyncModes(t *testing.T) {
 	}{
 		"default":  {nil, 0},
 		"always":   {[]string{"--sync", "always"}, 0},
-		"interval": {[]string{"--sync", "interval"}, queue.RelaxedSync},
+		"interval": {[]string{"--sync", "interval"}, embedded.RelaxedSync},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := parse(t, append([]string{"serve", "--model", "m"}, tc.args...)...)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/queue"
+	"assay/queue/embedded"
 	"assay/sidecar/processtest"
 )
 
@@ -43,10 +44,10 @@ func TestProxyPublishesVerdicts(t *testing.T) {
 	url := runProxy(t, proxyUpstreamBody, "--model", processtest.TinyModel(t, nil), "--threads", "1", "--precision", "fp32", "--nats-url", "nats://"+address)
 	require.NotEmpty(t, askProxy(t, url))
 
-	server, err := queue.StartEmbedded(queue.ServerConfig{Listen: address, DataDir: t.TempDir()}, zerolog.Nop())
+	server, err := embedded.Start(embedded.Config{Listen: address, DataDir: t.TempDir()}, nil, zerolog.Nop())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Shutdown()) })
-	nc, err := server.Connect(t.Context(), zerolog.Nop())
+	nc, err := nats.Connect(server.URL())
 	require.NoError(t, err)
 	defer nc.Close()
 	messages := make(chan *nats.Msg, 1000)

@@ -11,8 +11,8 @@ import (
 	"assay/sidecar/serve"
 )
 
-// embedded is a service in this process, without NATS.
-func embedded(t *testing.T) serve.Config {
+// embeddedConfig is that of a service in this process, without NATS.
+func embeddedConfig(t *testing.T) serve.Config {
 	t.Helper()
 	cfg := serve.DefaultConfig()
 	cfg.Listen, cfg.NATS = "127.0.0.1:0", false
@@ -21,9 +21,9 @@ func embedded(t *testing.T) serve.Config {
 }
 
 func TestServicesShareAProcess(t *testing.T) {
-	first, err := serve.New(embedded(t), zerolog.Nop())
+	first, err := serve.New(embeddedConfig(t), zerolog.Nop())
 	require.NoError(t, err)
-	second, err := serve.New(embedded(t), zerolog.Nop())
+	second, err := serve.New(embeddedConfig(t), zerolog.Nop())
 	require.NoError(t, err)
 	for _, s := range []*serve.Service{first, second} {
 		s.Start()
@@ -40,7 +40,7 @@ func TestServicesShareAProcess(t *testing.T) {
 }
 
 func TestShutdownBeforeReady(t *testing.T) {
-	s, err := serve.New(embedded(t), zerolog.Nop())
+	s, err := serve.New(embeddedConfig(t), zerolog.Nop())
 	require.NoError(t, err)
 	s.Start()
 	require.NoError(t, s.Shutdown())
@@ -49,7 +49,7 @@ func TestShutdownBeforeReady(t *testing.T) {
 
 // A service that was never started releases its listeners.
 func TestShutdownBeforeStart(t *testing.T) {
-	cfg := embedded(t)
+	cfg := embeddedConfig(t)
 	s, err := serve.New(cfg, zerolog.Nop())
 	require.NoError(t, err)
 	_, err = serve.New(withListen(cfg, s), zerolog.Nop())
@@ -67,7 +67,7 @@ func withListen(cfg serve.Config, s *serve.Service) serve.Config {
 }
 
 func TestReadyReturnsTheErrorOfAFailedStart(t *testing.T) {
-	cfg := embedded(t)
+	cfg := embeddedConfig(t)
 	cfg.Pin = "another"
 	s, err := serve.New(cfg, zerolog.Nop())
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 
 // A live session has the limits of the service, and a shutdown ends it.
 func TestShutdownEndsLiveSessions(t *testing.T) {
-	cfg := embedded(t)
+	cfg := embeddedConfig(t)
 	cfg.Live = live.Limits{Sessions: 1}
 	s, err := serve.New(cfg, zerolog.Nop())
 	require.NoError(t, err)

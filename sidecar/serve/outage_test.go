@@ -12,7 +12,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"assay/queue"
+	"assay/queue/embedded"
 	"assay/sidecar/cli"
 	"assay/sidecar/processtest"
 )
@@ -29,7 +29,7 @@ type readResult struct {
 // served from memory, and /readyz?streams=1 shows the outage.
 func TestOutageOfNATSLeavesHTTPUp(t *testing.T) {
 	dir := t.TempDir()
-	server, err := queue.StartEmbedded(queue.ServerConfig{Listen: "127.0.0.1:0", DataDir: dir}, zerolog.Nop())
+	server, err := embedded.Start(embedded.Config{Listen: "127.0.0.1:0", DataDir: dir}, nil, zerolog.Nop())
 	require.NoError(t, err)
 	listen := strings.TrimPrefix(server.URL(), "nats://")
 	defer func() { require.NoError(t, server.Shutdown()) }()
@@ -97,7 +97,7 @@ func TestOutageOfNATSLeavesHTTPUp(t *testing.T) {
 	require.Contains(t, metrics, `assay_check_ready{check="streams"} 0`)
 	require.Contains(t, metrics, `assay_check_ready{check="model"} 1`)
 
-	server, err = queue.StartEmbedded(queue.ServerConfig{Listen: listen, DataDir: dir}, zerolog.Nop())
+	server, err = embedded.Start(embedded.Config{Listen: listen, DataDir: dir}, nil, zerolog.Nop())
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return status("/readyz?streams=1") == 200 }, processtest.Timeout, 100*time.Millisecond)
 	require.Eventually(t, func() bool {

@@ -33,7 +33,7 @@ func exporting(t *testing.T, endpoint string) serve.Config {
 	t.Helper()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
-	cfg := embedded(t)
+	cfg := embeddedConfig(t)
 	cfg.NATS, cfg.GRPCListen, cfg.Queue.Server.Listen, cfg.DataDir, cfg.Train = true, "127.0.0.1:0", "127.0.0.1:0", t.TempDir(), false
 	cfg.Traces, cfg.Registry = true, prometheus.NewRegistry()
 	return cfg

@@ -121,23 +121,3 @@ func TestFullDisk(t *testing.T) {
 	require.Equal(t, before, labelstest.Contents(q.Labels().Index()))
 	closeQueue(t, q) // before the disk is unmounted
 }
-
-// A server that started while the disk failed again, and lacks a stream, is replaced.
-func TestStreamThatIsNotRecovered(t *testing.T) {
-	t.Parallel()
-	cfg := testConfig(t)
-	q := openQueue(t, cfg)
-	labelstest.Accepts(t, q.Labels(), 1, 0, labelstest.Some(0, 1)...)
-	q.server.stop() // the test does its work
-	q.server.monitor.Wait()
-	streams := openStreams(q.server.running.Load())
-	require.True(t, streams[labels.StreamFeedback])
-	path := filepath.Join(cfg.Server.DataDir, "nats/jetstream/$G/streams", labels.StreamFeedback, "meta.inf")
-	require.NoError(t, os.Rename(path, path+".moved"))
-	require.ErrorContains(t, q.server.reopen(streams), labels.StreamFeedback)
-	require.NoError(t, q.server.reopen(nil), "it is not one of those that were open")
-	require.NoError(t, os.Rename(path+".moved", path))
-	require.NoError(t, q.server.reopen(streams))
-	require.Eventually(t, func() bool { return q.StreamsReady(t.Context()) == nil }, jstest.Timeout, 10*time.Millisecond)
-	require.Len(t, labelstest.Records(t, q.Labels()), 1)
-}

@@ -1,4 +1,7 @@
-package queue
+// Package embedded runs a NATS server with JetStream in this process: it locks the data directory, syncs what it
+// acknowledges, erases labels whose files are damaged, and recovers from a full disk by closing the streams until there is
+// space again. Package queue starts it when no external server is configured, and uses it over a connection like any other.
+package embedded
 
 import (
 	"cmp"
@@ -15,7 +18,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
 
 	"assay/internal/durable"
@@ -37,7 +39,7 @@ const (
 	// recovery of existing streams.
 	DefaultMaxStore = 64 << 30
 
-	// RelaxedSync is the ServerConfig.SyncInterval of a server that trades durability
+	// RelaxedSync is the Config.SyncInterval of a server that trades durability
 	// for speed. The default of nats-server is 2 minutes.
 	RelaxedSync = 10 * time.Second
 
@@ -47,9 +49,19 @@ const (
 // ErrListen reports that the embedded server could not listen.
 var ErrListen = errors.New("cannot listen")
 
-// ServerConfig configures the embedded NATS server. Zero values mean the defaults;
-// DataDir is required.
-type ServerConfig struct {
+// ConfigError reports that a field of Config is invalid, or cannot be used.
+type ConfigError struct {
+	Field string // such as "DataDir"
+	Err   error
+}
+
+func (e *ConfigError) Error() string { return e.Field + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// Config configures the server. Zero values mean the defaults; DataDir is required.
+type Config struct {
 	Listen     string // HOST:PORT; port 0 or -1 selects a free port
 	DataDir    string // created if missing; the store is below it, in nats/
 	Token      string // required from clients; "": none
@@ -60,16 +72,15 @@ type ServerConfig struct {
 	// the fsync, which follows within this time: a power failure loses what was
 	// acknowledged since, and a killed process nothing.
 	SyncInterval time.Duration
-
-	damage *js.Damage // gets the labels that are erased; nil: they are only erased
 }
 
 // Server is a NATS server with JetStream in this process. When its disk is full it stops
 // the streams, and starts again when there is space.
 type Server struct {
-	lock *durable.Lock
-	cfg  ServerConfig
-	log  zerolog.Logger
+	lock   *durable.Lock
+	cfg    Config
+	damage *js.Damage
+	log    zerolog.Logger
 
 	running atomic.Pointer[server.Server]
 	failed  atomic.Pointer[error] // why the streams cannot be written
@@ -81,22 +92,24 @@ type Server struct {
 	monitor       sync.WaitGroup
 }
 
-// StartEmbedded starts a server and returns when clients can connect. Its error wraps
+// Start starts a server and returns when clients can connect. Its error wraps
 // ErrDataDirLocked if another process uses the directory, and ErrListen if the address is
-// in use.
-func StartEmbedded(cfg ServerConfig, log zerolog.Logger) (*Server, error) {
+// in use. damage reports the damaged labels that clients read, which the server then
+// erases, and gets those that were erased; with nil it erases only what it finds when it
+// starts.
+func Start(cfg Config, damage *js.Damage, log zerolog.Logger) (*Server, error) {
 	opts, err := cfg.options()
 	if err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
-		return nil, &SettingError{"DataDir", err}
+		return nil, &ConfigError{"DataDir", err}
 	}
 	lock, err := lockDataDir(cfg.DataDir)
 	if err != nil {
-		return nil, &SettingError{"DataDir", err}
+		return nil, &ConfigError{"DataDir", err}
 	}
-	s := &Server{lock: lock, cfg: cfg, log: log.With().Str("component", "nats-server").Logger()}
+	s := &Server{lock: lock, cfg: cfg, damage: damage, log: log.With().Str("component", "nats-server").Logger()}
 	if err := s.start(opts); err != nil {
 		return nil, errors.Join(err, lock.Unlock())
 	}
@@ -105,6 +118,9 @@ func StartEmbedded(cfg ServerConfig, log zerolog.Logger) (*Server, error) {
 	monitoring, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.monitor.Go(func() { s.monitorDisk(monitoring) })
+	if damage != nil {
+		damage.OnReport(s.checkLabels)
+	}
 	return s, nil
 }
 
@@ -131,25 +147,25 @@ func shutdown(srv *server.Server) {
 	srv.WaitForShutdown()
 }
 
-func (c ServerConfig) options() (*server.Options, error) {
+func (c Config) options() (*server.Options, error) {
 	if c.DataDir == "" {
-		return nil, &SettingError{"DataDir", errors.New("it is empty: the embedded NATS server needs a directory for its streams")}
+		return nil, &ConfigError{"DataDir", errors.New("it is empty: the embedded NATS server needs a directory for its streams")}
 	}
 	listen := cmp.Or(c.Listen, DefaultListen)
 	host, portText, err := net.SplitHostPort(listen)
 	if err != nil {
-		return nil, &SettingError{"Listen", fmt.Errorf("%s: %w; set HOST:PORT, such as %s", listen, err, DefaultListen)}
+		return nil, &ConfigError{"Listen", fmt.Errorf("%s: %w; set HOST:PORT, such as %s", listen, err, DefaultListen)}
 	}
 	port, err := strconv.Atoi(portText)
 	if err != nil || port < -1 || port > 65535 {
-		return nil, &SettingError{"Listen", fmt.Errorf("%s: the port must be between 0 and 65535", listen)}
+		return nil, &ConfigError{"Listen", fmt.Errorf("%s: the port must be between 0 and 65535", listen)}
 	}
 	if port == 0 {
 		port = server.RANDOM_PORT // 0 is the default port of the server
 	}
 	maxPayload := cmp.Or(c.MaxPayload, DefaultMaxPayload)
 	if maxPayload < 64<<10 || maxPayload > 64<<20 {
-		return nil, &SettingError{"MaxPayload", fmt.Errorf("%d bytes: must be between 64 KiB and 64 MiB", maxPayload)}
+		return nil, &ConfigError{"MaxPayload", fmt.Errorf("%d bytes: must be between 64 KiB and 64 MiB", maxPayload)}
 	}
 	return &server.Options{
 		ServerName:             "assay",
@@ -174,7 +190,7 @@ func (s *Server) ready(srv *server.Server, fatal <-chan string) error {
 	select {
 	case reason := <-fatal:
 		if strings.HasPrefix(reason, "Error listening") {
-			return &SettingError{"Listen", fmt.Errorf("%s: %w: %s; stop what uses the port, choose another one, or turn NATS off",
+			return &ConfigError{"Listen", fmt.Errorf("%s: %w: %s; stop what uses the port, choose another one, or turn NATS off",
 				cmp.Or(s.cfg.Listen, DefaultListen), ErrListen, reason)}
 		}
 		return fmt.Errorf("embedded NATS server: %s", reason)
@@ -189,12 +205,7 @@ func (s *Server) ready(srv *server.Server, fatal <-chan string) error {
 // URL returns the address for clients in other processes.
 func (s *Server) URL() string { return s.running.Load().ClientURL() }
 
-// Connect returns a connection that does not use a socket.
-func (s *Server) Connect(ctx context.Context, log zerolog.Logger) (*nats.Conn, error) {
-	return ConnConfig{Token: s.cfg.Token, inProcess: s}.dial(ctx, log)
-}
-
-// InProcessConn connects to the server that is running now.
+// InProcessConn connects to the server that is running now, without a socket.
 func (s *Server) InProcessConn() (net.Conn, error) { return s.running.Load().InProcessConn() }
 
 // Shutdown stops the server, waits until its files are closed, and unlocks the data

@@ -1,4 +1,4 @@
-package queue
+package embedded
 
 import (
 	"context"
@@ -199,7 +199,7 @@ func (s *Server) eraseLabels() {
 		s.log.Warn().Err(err).Msg("cannot erase the damaged labels")
 	}
 	for _, m := range erased {
-		s.cfg.damage.ReportErased(js.DamagedRecord{Stream: labels.StreamFeedback, Subject: m.Subject, Sequence: m.Sequence})
+		s.damage.ReportErased(js.DamagedRecord{Stream: labels.StreamFeedback, Subject: m.Subject, Sequence: m.Sequence})
 	}
 }
 
