@@ -126,7 +126,9 @@ model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../s
 	bin/assay train $(RECIPE) --bags $(WORK)/train-rest.jsonl,$(WORK)/train-rules.jsonl --init $(WORK)/averaged4 --out $(WORK)/stage7 --epochs 1 --lambda-bag 10 --lambda-comparison 10 --batch 64 --lr 5e-5 --lr-min 2e-6 --warmup 0.02 --seed 23
 	go run ./models/build average $(WORK)/stage7 $(WORK)/averaged4 $(WORK)/averaged5
 	bin/assay train $(RECIPE) --whole-characters 330 --bags $(WORK)/train-third.jsonl,$(WORK)/train-rules.jsonl --init $(WORK)/averaged5 --out $(WORK)/stage8 --epochs 1 --lambda-bag 10 --lambda-comparison 10 --batch 64 --lr 5e-5 --lr-min 2e-6 --warmup 0.02 --seed 24
-	go run ./models/build average $(WORK)/stage8 $(WORK)/averaged5 $(WORK)/final
+	go run ./models/build average $(WORK)/stage8 $(WORK)/averaged5 $(WORK)/averaged6
+	bin/assay train $(RECIPE) --bags $(WORK)/train-third.jsonl,$(WORK)/train-rules.jsonl,$(WORK)/train-twins.jsonl --init $(WORK)/averaged6 --out $(WORK)/stage9 --epochs 1 --lambda-bag 10 --lambda-comparison 10 --batch 64 --lr 5e-5 --lr-min 2e-6 --warmup 0.02 --seed 25
+	go run ./models/build average $(WORK)/stage9 $(WORK)/averaged6 $(WORK)/final
 	bin/assay train --epochs 0 --no-calibrate --init $(WORK)/final --out $(WORK)/trained \
 		--bags "$$(echo $(ASSISTANT) | tr ' ' ,)" --threshold false-alarms --dtype bf16 --model-name default
 	for set in $$(ls $(WORK)/test-*.jsonl | grep -v harmless); do \
