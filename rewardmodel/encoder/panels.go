@@ -1,5 +1,10 @@
 package encoder
 
+import (
+	"cmp"
+	"slices"
+)
+
 // maxPanel is the number of tokens beyond which a panel ends: their activations stay in the cache of a core, and enough
 // rows share each read of the weights.
 const maxPanel = 256
@@ -19,45 +24,87 @@ func (p *packed) panels(threads int) panels {
 	}
 	number := (total + maxPanel - 1) / maxPanel
 	number = (number + int64(threads) - 1) / int64(threads) * int64(threads)
-	share := (total + number - 1) / number
 
 	var to panels
-	var rows, done int64
-	for begin := 0; begin < len(p.lengths); {
-		end := begin
-		for border := (done/share + 1) * share; end < len(p.lengths) && (end == begin || done+p.lengths[end]/2 < border); end++ {
-			done += p.lengths[end]
-		}
+	for _, sequences := range p.divide(int(number)) {
 		to.panel = append(to.panel, int64(len(to.first)))
-		rows = to.add(p, begin, end)
-		to.rows, begin = max(to.rows, rows), end
+		to.rows = max(to.rows, to.add(p, sequences))
 	}
 	to.panel = append(to.panel, int64(len(to.first)))
 	return to
 }
 
-// add appends the panel of sequences [begin, end) and returns its rows.
-func (to *panels) add(p *packed, begin, end int) (rows int64) {
+// divide distributes the sequences, the longest first, each to the panel that then has the fewest rows, of number or fewer
+// panels. In a small batch, a thread would otherwise wait for another's last sequence. A context counts once in each panel.
+func (p *packed) divide(number int) [][]int {
+	order := make([]int, len(p.lengths))
+	for s := range order {
+		order[s] = s
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p.lengths[b], p.lengths[a]) })
+
+	type load struct {
+		sequences []int
+		rows      int64
+		contexts  map[int]bool
+	}
+	loads := make([]load, min(number, len(order)))
+	for _, s := range order {
+		context := p.contextOf(s)
+		with := func(l load) int64 {
+			if context < 0 || l.contexts[context] {
+				return l.rows + p.lengths[s]
+			}
+			return l.rows + p.lengths[s] + p.contexts.lengths[context]
+		}
+		least := 0
+		for i := range loads {
+			if with(loads[i]) < with(loads[least]) {
+				least = i
+			}
+		}
+		to := &loads[least]
+		to.rows, to.sequences = with(*to), append(to.sequences, s)
+		if context >= 0 {
+			if to.contexts == nil {
+				to.contexts = map[int]bool{}
+			}
+			to.contexts[context] = true
+		}
+	}
+	panels := make([][]int, len(loads))
+	for i, l := range loads {
+		panels[i] = l.sequences
+	}
+	return panels
+}
+
+// contextOf is the index of the context of a sequence, or -1.
+func (p *packed) contextOf(s int) int {
+	if p.contexts.of == nil {
+		return -1
+	}
+	return p.contexts.of[s]
+}
+
+// add appends the panel of some sequences, and returns its rows.
+func (to *panels) add(p *packed, sequences []int) (rows int64) {
 	segment := func(first, length, context, result int64) {
 		to.first, to.length = append(to.first, first), append(to.length, length)
 		to.context, to.result = append(to.context, context), append(to.result, result)
 		rows += length
 	}
-	at := map[int]int64{} // segments of contexts
-	for s := begin; s < end && p.contexts.of != nil; s++ {
-		c := p.contexts.of[s]
-		if _, seen := at[c]; c < 0 || seen {
+	at := map[int]int64{-1: -1} // segments of contexts
+	for _, s := range sequences {
+		c := p.contextOf(s)
+		if _, seen := at[c]; seen {
 			continue
 		}
 		at[c] = int64(len(to.first))
 		segment(p.contexts.first[c], p.contexts.lengths[c], -1, -1)
 	}
-	for s := begin; s < end; s++ {
-		context := int64(-1)
-		if p.contexts.of != nil && p.contexts.of[s] >= 0 {
-			context = at[p.contexts.of[s]]
-		}
-		segment(p.first[s], p.lengths[s], context, int64(s))
+	for _, s := range sequences {
+		segment(p.first[s], p.lengths[s], at[p.contextOf(s)], int64(s))
 	}
 	return rows
 }

@@ -174,3 +174,51 @@ func compareLevels(t *testing.T, r *Runtime, dir string, p Precision) {
 		}
 	}
 }
+
+// TestDivide checks that each sequence is in one panel, and that no panel has more rows than another by more than its
+// longest sequence with its context.
+func TestDivide(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		sequences := 1 + rng.IntN(60)
+		p := &packed{lengths: make([]int64, sequences), first: make([]int64, sequences)}
+		for s := range p.lengths {
+			p.lengths[s] = 1 + rng.Int64N(80)
+		}
+		if rng.IntN(2) == 0 {
+			p.contexts.first, p.contexts.lengths = make([]int64, 2), []int64{1 + rng.Int64N(100), 1 + rng.Int64N(100)}
+			p.contexts.of = make([]int, len(p.lengths))
+			for s := range p.lengths {
+				p.contexts.of[s] = rng.IntN(3) - 1
+			}
+		}
+		number := 1 + rng.IntN(8)
+		divided := p.divide(number)
+		if len(divided) > number {
+			t.Fatalf("%d panels, want at most %d", len(divided), number)
+		}
+		var all []int
+		least, most, margin := int64(math.MaxInt64), int64(0), int64(0)
+		for _, sequences := range divided {
+			var rows panels
+			n := rows.add(p, sequences)
+			all, least, most = append(all, sequences...), min(least, n), max(most, n)
+			for _, s := range sequences {
+				cost := p.lengths[s]
+				if c := p.contextOf(s); c >= 0 {
+					cost += p.contexts.lengths[c]
+				}
+				margin = max(margin, cost)
+			}
+		}
+		slices.Sort(all)
+		for i, s := range all {
+			if i != s || len(all) != len(p.lengths) {
+				t.Fatalf("sequences %v of %d", all, len(p.lengths))
+			}
+		}
+		if most-least > margin {
+			t.Errorf("%d to %d rows, but no sequence takes more than %d", least, most, margin)
+		}
+	}
+}
