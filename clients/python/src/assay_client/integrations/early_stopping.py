@@ -11,8 +11,9 @@ they share:
   event, even if more tokens were sampled before the verdict arrived. So neither
   the tokens nor the reward depend on timing.
 - Its finish reason is `content_filter`, the one of the OpenAI API, and its
-  reward is the running reward at the event, which is also the reward of the cut
-  text: a reward function that scores the completion returns the same.
+  reward is the running reward at the event. A reward function that scores the
+  cut text returns the same, or less where the model judges a short text as a
+  whole at its end (`whole_characters`).
 - A rollout continues without early stopping if its session fails because the
   service is unavailable, with a warning.
 """
