@@ -17,7 +17,7 @@ import (
 
 // alongsideTraining measures from the first step of a training run on, and stops that afterwards.
 func (c *servingCmd) alongsideTraining(a *cli.App, measure func() (load.Result, error)) (load.Result, error) {
-	binary, err := c.binary()
+	binary, err := c.Binary()
 	if err != nil {
 		return load.Result{}, err
 	}

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"text/tabwriter"
 
 	"github.com/rs/zerolog"
 
+	"assay/lab/flags"
 	"assay/lab/stats"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/checkpoint"
@@ -66,11 +66,11 @@ func (c *candidatesCmd) Run(a *cli.App) (err error) {
 		return err
 	}
 	defer base.Close()
-	pool, err := readBagFiles("--bags", c.Bags)
+	pool, err := flags.Bags("--bags", c.Bags)
 	if err != nil {
 		return err
 	}
-	test, err := readBagFiles("--test", c.Test)
+	test, err := flags.Bags("--test", c.Test)
 	if err != nil {
 		return err
 	}
@@ -98,25 +98,6 @@ func (c *candidatesCmd) Run(a *cli.App) (err error) {
 		rows = append(rows, more...)
 	}
 	return c.print(a, rows)
-}
-
-// readBagFiles reads whole bag files. It makes the ids of bags of different files distinct.
-func readBagFiles(flag string, files []string) (bags []bag.Bag, err error) {
-	for i, name := range files {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, cli.Usage(fmt.Errorf("%s: %w", flag, err))
-		}
-		defer f.Close()
-		for b, err := range bag.Read(f) {
-			if err != nil {
-				return nil, cli.Usage(fmt.Errorf("%s: %s: %w", flag, name, err))
-			}
-			b.ID = fmt.Sprintf("%d/%s", i, b.ID)
-			bags = append(bags, b)
-		}
-	}
-	return bags, nil
 }
 
 // labelBench is the state that all rounds share.

@@ -1,15 +1,9 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"assay/lab/load"
@@ -91,43 +85,4 @@ func sequenceLengths(ctx context.Context, tok *tokenizer.Tokenizer, text string,
 		lengths = append(lengths, min(len(tok.IDs(text[span.Start:span.End])), room)+tok.Special())
 	}
 	return lengths, err
-}
-
-// metricSums sums each of the named metrics of a service over its labels.
-func metricSums(ctx context.Context, base string, names ...string) (map[string]float64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(base, "/")+"/metrics", nil)
-	if err != nil {
-		return nil, err
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", req.URL, res.Status)
-	}
-	sums := map[string]float64{}
-	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
-		line := lines.Bytes()
-		end := bytes.IndexAny(line, "{ ")
-		if end < 0 {
-			continue
-		}
-		for _, name := range names {
-			if string(line[:end]) == name {
-				value, err := strconv.ParseFloat(string(line[bytes.LastIndexByte(line, ' ')+1:]), 64)
-				if err != nil {
-					return nil, fmt.Errorf("%s: %s: %w", req.URL, name, err)
-				}
-				sums[name] += value
-			}
-		}
-	}
-	for _, name := range names {
-		if _, ok := sums[name]; !ok {
-			return nil, fmt.Errorf("%s has no metric %s; is it assay?", req.URL, name)
-		}
-	}
-	return sums, nil
 }

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -122,18 +119,6 @@ func TestBenchFleetReplica(t *testing.T) {
 		require.Equal(t, "0", row[8])
 		require.Positive(t, number(t, row[3]))
 	}
-}
-
-func TestMetricSums(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "# HELP a_sum x\na_sum{v=\"1 2\"} 1.5\na_sum{v=\"2\"} 2\nab_sum 7\nb 3e2\n")
-	}))
-	defer server.Close()
-	sums, err := metricSums(t.Context(), server.URL, "a_sum", "b")
-	require.NoError(t, err)
-	require.Equal(t, map[string]float64{"a_sum": 3.5, "b": 300}, sums)
-	_, err = metricSums(t.Context(), server.URL, "c")
-	require.ErrorContains(t, err, "has no metric c")
 }
 
 func TestArrivals(t *testing.T) {

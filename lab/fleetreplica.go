@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"assay/lab/bench"
 	"assay/lab/load"
 	"assay/rewardmodel/tokenizer"
 	"assay/segmenter"
@@ -42,12 +43,8 @@ and the time of its model per token of a batch. Run the service without its cach
 must have more sentences than a row reads: a sentence that repeats in a batch costs nothing.`
 }
 
-// The metrics of the service that a row is computed from.
-const (
-	metricCPU       = "process_cpu_seconds_total"
-	metricInference = "assay_inference_seconds_sum"
-	metricTokens    = "assay_batch_tokens_sum"
-)
+// metricInference is the time of the model, which a row is computed from.
+const metricInference = "assay_inference_seconds_sum"
 
 // Run is called by kong.
 func (c *fleetReplicaCmd) Run(a *cli.App) error {
@@ -81,7 +78,7 @@ func (c *fleetReplicaCmd) Run(a *cli.App) error {
 			return err
 		}
 		row := func(over string, run func() (load.Result, error)) error {
-			before, err := metricSums(a.Context, c.URL, metricCPU, metricInference, metricTokens)
+			before, err := bench.MetricSums(a.Context, c.URL, bench.MetricCPU, metricInference, bench.MetricTokens)
 			if err != nil {
 				return err
 			}
@@ -89,22 +86,22 @@ func (c *fleetReplicaCmd) Run(a *cli.App) error {
 			if err != nil {
 				return err
 			}
-			after, err := metricSums(a.Context, c.URL, metricCPU, metricInference, metricTokens)
+			after, err := bench.MetricSums(a.Context, c.URL, bench.MetricCPU, metricInference, bench.MetricTokens)
 			if err != nil {
 				return err
 			}
 			spent := func(name string) float64 { return after[name] - before[name] }
-			n, read := float64(len(work)), spent(metricTokens)
+			n, read := float64(len(work)), spent(bench.MetricTokens)
 			fmt.Fprintf(table, "%s\t%.0f\t%d\t%.1f\t%.0f\t%.1f\t%.1f\t%.1f\t%d\t\n", over, read/n, len(work), n/l.Elapsed.Seconds(),
-				read/l.Elapsed.Seconds(), 1e3*spent(metricCPU)/n, 1e6*spent(metricCPU)/read, 1e6*spent(metricInference)/read, l.Failed)
+				read/l.Elapsed.Seconds(), 1e3*spent(bench.MetricCPU)/n, 1e6*spent(bench.MetricCPU)/read, 1e6*spent(metricInference)/read, l.Failed)
 			return nil
 		}
 		if err := row("HTTP", func() (load.Result, error) {
-			bodies, err := requests(itemsOf(work), c.Size)
+			bodies, err := bench.Requests(bench.Items(work), c.Size)
 			if err != nil {
 				return load.Result{}, err
 			}
-			return score(a.Context, strings.TrimSuffix(c.URL, "/"), bodies, load.Schedule{Concurrency: c.Concurrency})
+			return bench.Score(a.Context, strings.TrimSuffix(c.URL, "/"), bodies, load.Schedule{Concurrency: c.Concurrency})
 		}); err != nil {
 			return err
 		}

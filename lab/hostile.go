@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"assay/lab/bench/hostile"
+	"assay/lab/flags"
 	"assay/sidecar/cli"
 )
 
@@ -17,7 +18,7 @@ type hostileCmd struct {
 	GoMemLimit    string        `name:"gomemlimit" default:"1GiB" help:"GOMEMLIMIT of the service, as in the chart (${default})."`
 	RequestMemory cli.ByteSize  `default:"512MiB" placeholder:"BYTES" help:"--request-memory of the service, as in the chart (${default})."`
 	Cgroup        string        `placeholder:"DIR" help:"Memory cgroup in which one is created for the service. Default: that of this process."`
-	assayFlag
+	flags.Assay
 }
 
 // Help is shown by --help.
@@ -38,7 +39,7 @@ func (c *hostileCmd) Run(a *cli.App) error {
 	}
 	ctx, stop := a.UntilSignal()
 	defer stop()
-	binary, err := c.binary()
+	binary, err := c.Binary()
 	if err != nil {
 		return err
 	}

@@ -58,11 +58,11 @@ func (c *latencyCmd) idle(ctx context.Context, r *latencyRound, service *bench.S
 	if err != nil {
 		return err
 	}
-	bodies, err := requests(itemsOf(textsOf(responses)), 1)
+	bodies, err := bench.Requests(bench.Items(textsOf(responses)), 1)
 	if err != nil {
 		return err
 	}
-	to := load.NewHTTP(service.URL+scorePath, 1)
+	to := load.NewHTTP(service.URL+bench.ScorePath, 1)
 	defer to.Close()
 	var served, forward []float64
 	timed := func(do func() error) (float64, error) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"assay/lab/bench"
+	"assay/lab/flags"
 	"assay/lab/load"
 	"assay/lab/stats"
 	"assay/sidecar/cli"
@@ -31,7 +32,7 @@ type latencyCmd struct {
 	Seconds     float64       `default:"30" help:"Length of the load of a round; measuring the capacity takes another third of it (${default})."`
 	Arrivals    string        `default:"poisson" enum:"poisson,regular" help:"Arrival of requests: at random, as from many callers, or at fixed intervals (${enum})."`
 	Seed        uint64        `default:"1" help:"Seed of the arrival times (${default})."`
-	serviceFlags
+	flags.Service
 }
 
 // Help is shown by --help.
@@ -129,7 +130,7 @@ func (c *latencyCmd) Run(a *cli.App) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, bare.close()) }()
-	texts, err := c.sample(ctx, math.MaxInt)
+	texts, err := c.Sample(ctx, math.MaxInt)
 	if err != nil {
 		return err
 	}
@@ -177,7 +178,7 @@ func (c *latencyCmd) startAll(ctx context.Context, a *cli.App) (service *bench.S
 				return nil, err
 			}
 		}
-		if service, err = c.start(ctx, "--cache-bytes", "0"); err != nil {
+		if service, err = c.Start(ctx, "--cache-bytes", "0"); err != nil {
 			return nil, err
 		}
 		starts[i] = service.Start.Seconds()
@@ -214,11 +215,11 @@ func (c *latencyCmd) loaded(ctx context.Context, r *latencyRound, service *bench
 		if err != nil {
 			return load.Result{}, nil, cli.Usage(fmt.Errorf("--sentences %d: %w", c.Sentences, err))
 		}
-		bodies, err := requests(itemsOf(textsOf(responses)), 1)
+		bodies, err := bench.Requests(bench.Items(textsOf(responses)), 1)
 		if err != nil {
 			return load.Result{}, nil, err
 		}
-		l, err := score(ctx, service.URL, bodies, s)
+		l, err := bench.Score(ctx, service.URL, bodies, s)
 		return l, responses, err
 	}
 	closed := load.Schedule{Concurrency: c.Concurrency}

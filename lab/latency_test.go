@@ -3,8 +3,6 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -14,29 +12,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/lab/bench"
+	"assay/lab/labtest"
 	"assay/lab/load"
 	"assay/sidecar/cli"
 	"assay/sidecar/processtest"
 )
-
-// filmTexts writes texts for the benchmarks that start the service, as JSONL.
-func filmTexts(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "texts.jsonl")
-	var lines strings.Builder
-	for i := range 40 {
-		lines.WriteString(`{"text":"The film ` + strconv.Itoa(i) + ` was long. I liked it! It ended after ` + strconv.Itoa(i) + ` hours."}` + "\n")
-	}
-	require.NoError(t, os.WriteFile(path, []byte(lines.String()), 0o600))
-	return path
-}
 
 // The service is a child process, the model is in this one.
 func TestBenchLatency(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("it needs /proc")
 	}
-	stdout, stderr, code := lab(t, "", "latency", "--work", filmTexts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
+	stdout, stderr, code := lab(t, "", "latency", "--work", labtest.Texts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
 		"--starts", "2", "--rounds", "2", "--idle", "5", "--pause", "0s", "--tokens", "11", "--sentences", "2", "--concurrency", "4", "--seconds", "0.2")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
@@ -60,7 +47,7 @@ func TestBenchLatencyMixed(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("it needs /proc")
 	}
-	stdout, stderr, code := lab(t, "", "latency", "--work", filmTexts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
+	stdout, stderr, code := lab(t, "", "latency", "--work", labtest.Texts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
 		"--starts", "1", "--rounds", "2", "--idle", "5", "--pause", "0s", "--tokens", "11", "--mixed", "--concurrency", "4", "--seconds", "0.2", "--rate", "50")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Regexp(t, `(?m)^ +1 .* 0\.0 +50\.0 +10 `, stdout, "the capacity is not measured")
@@ -88,7 +75,7 @@ func TestBenchLatencyRejectsInvalidFlags(t *testing.T) {
 		"positive":     {"--load", "0"},
 		"--rate":       {"--rate=-1"},
 		"--work":       {"--work", "nowhere.jsonl"},
-		"--tokens 200": {"--tokens", "200", "--work", filmTexts(t)},
+		"--tokens 200": {"--tokens", "200", "--work", labtest.Texts(t)},
 		"nowhere":      {"--model", "nowhere"},
 	} {
 		_, stderr, code := lab(t, "", append([]string{"latency", "--model", processtest.TinyModel(t, nil)}, args...)...)
@@ -111,7 +98,7 @@ func TestBenchSoak(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("it needs /proc")
 	}
-	stdout, stderr, code := lab(t, "", "soak", "--work", filmTexts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
+	stdout, stderr, code := lab(t, "", "soak", "--work", labtest.Texts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
 		"--requests", "100", "--minutes", "0.01", "--concurrency", "3", "--every", "200ms", "--sentences", "2")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
@@ -125,7 +112,7 @@ func TestBenchSoak(t *testing.T) {
 	require.Equal(t, []string{"0", "0"}, last[9:], "none was refused or failed")
 	require.Regexp(t, `^Weights \(fp32\): 0\.6 MB\. Anonymous memory: .* since minute \d`, lines[len(lines)-1])
 
-	stdout, stderr, code = lab(t, "", "soak", "--work", filmTexts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
+	stdout, stderr, code = lab(t, "", "soak", "--work", labtest.Texts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
 		"--load", "0.5", "--minutes", "0.01", "--concurrency", "3", "--sentences", "2")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	require.Regexp(t, `(?m)^Capacity [0-9.]+ requests/s\. Offered [0-9.]+ \(0\.5 times\); answered [0-9.]+, \d+ % of the capacity; refused 0\.0\.`, stdout)
@@ -178,18 +165,4 @@ func TestSoakRows(t *testing.T) {
 	rows := []soakRow{row(0, 100e6), row(1, 160e6), row(2, 150e6), row(3, 152e6)}
 	require.Equal(t, "Weights (bf16): 30.0 MB. Anonymous memory: 122.0 MB above them at the end, 130.0 MB at most; +2.0 MB since minute 2.0 (+120.0 MB/h), +1 goroutines, +0 files.\n",
 		soakSummary(rows, 30e6, "bf16"))
-}
-
-func TestUnseen(t *testing.T) {
-	const text = "It was long. I liked it! No."
-	made := func(pass, most int) string {
-		made, err := unseen(t.Context(), text, pass, most)
-		require.NoError(t, err)
-		return made
-	}
-	require.Equal(t, text, made(0, 0))
-	require.Equal(t, text, made(0, 9))
-	require.Equal(t, "It was long. I liked it!", made(0, 2))
-	require.Equal(t, "Take 3 of It was long. Take 3 of I liked it! ", made(3, 2))
-	require.Equal(t, "Take 1 of It was long. Take 1 of I liked it! Take 1 of No. ", made(1, 0))
 }

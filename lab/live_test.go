@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"assay/lab/labtest"
 	"assay/lab/load"
 	"assay/rewardmodel/bag"
 	"assay/sidecar/cli"
@@ -78,7 +79,7 @@ func TestLiveText(t *testing.T) {
 }
 
 func TestBenchLiveLatency(t *testing.T) {
-	stdout, stderr, code := lab(t, "", "live", "latency", "--work", filmTexts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
+	stdout, stderr, code := lab(t, "", "live", "latency", "--work", labtest.Texts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
 		"--streams", "2", "--rate", "200", "--seconds", "500ms", "--warm", "100ms", "--batch", "4")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
@@ -111,7 +112,7 @@ func TestBenchLiveFlood(t *testing.T) {
 		t.Skip("it needs /proc")
 	}
 	t.Setenv("ASSAY_LIVE_SESSIONS", "6")
-	stdout, stderr, code := lab(t, "", "live", "flood", "--work", filmTexts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
+	stdout, stderr, code := lab(t, "", "live", "flood", "--work", labtest.Texts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
 		"--sessions", "20", "--honest", "2", "--baseline", "300ms", "--hold", "300ms")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")

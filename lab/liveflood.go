@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"assay/lab/bench"
+	"assay/lab/flags"
 	"assay/lab/load"
 	"assay/sidecar/cli"
 )
@@ -23,7 +24,7 @@ type liveFloodCmd struct {
 	Baseline time.Duration `default:"10s" help:"Time before the flood in which only the honest clients use the service (${default})."`
 	Hold     time.Duration `default:"20s" help:"Time for which the sessions stay open after the last one was tried (${default})."`
 	Timeout  time.Duration `default:"1m" help:"Time after which a session that has had no response is silent (${default})."`
-	serviceFlags
+	flags.Service
 }
 
 // Help is shown by --help.
@@ -50,16 +51,16 @@ func (c *liveFloodCmd) Run(a *cli.App) (err error) {
 	}
 	ctx, stop := a.UntilSignal()
 	defer stop()
-	texts, err := c.sample(ctx, floodTexts)
+	texts, err := c.Sample(ctx, floodTexts)
 	if err != nil {
 		return err
 	}
 	for i := range texts {
-		if texts[i], err = unseen(ctx, texts[i], 0, floodSentences); err != nil {
+		if texts[i], err = bench.Unseen(ctx, texts[i], 0, floodSentences); err != nil {
 			return err
 		}
 	}
-	service, err := c.start(ctx, "--cache-bytes", "0")
+	service, err := c.Start(ctx, "--cache-bytes", "0")
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (c *liveFloodCmd) measure(ctx context.Context, out io.Writer, service *benc
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.0f\t%.1f\t%d\t%d\t%.1f\t%.1f\t\n", name, s[metricLiveSessions], s[metricGoroutines], s[metricFiles], s[anonymous],
+		fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.0f\t%.1f\t%d\t%d\t%.1f\t%.1f\t\n", name, s[metricLiveSessions], s[bench.MetricGoroutines], s[bench.MetricFiles], s[anonymous],
 			p.sent(), p.right, p.percentile(50), p.percentile(99))
 		return nil
 	}
@@ -120,7 +121,7 @@ const (
 
 // floodState is the state of the service now.
 func floodState(ctx context.Context, service *bench.Service) (map[string]float64, error) {
-	state, err := metricSums(ctx, service.URL, metricLiveSessions, metricGoroutines, metricFiles)
+	state, err := bench.MetricSums(ctx, service.URL, metricLiveSessions, bench.MetricGoroutines, bench.MetricFiles)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +133,7 @@ func floodState(ctx context.Context, service *bench.Service) (map[string]float64
 // quiet waits until the service has noticed that the flood is over.
 func (c *liveFloodCmd) quiet(ctx context.Context, service *bench.Service) error {
 	for start := time.Now(); time.Since(start) < c.Timeout; {
-		state, err := metricSums(ctx, service.URL, metricLiveSessions)
+		state, err := bench.MetricSums(ctx, service.URL, metricLiveSessions)
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"assay/lab/bench"
+	"assay/lab/flags"
 	"assay/lab/load"
 	"assay/lab/stats"
 	"assay/rewardmodel"
@@ -32,7 +33,7 @@ type liveLatencyCmd struct {
 	Batch   int           `default:"16" help:"Responses per request of batch scoring (${default}); 0: no batch scoring alongside."`
 	Texts   int           `default:"2000" help:"Responses that the streams and batch scoring take in turns (${default})."`
 	Seed    uint64        `default:"1" help:"Seed of the start times of the streams (${default})."`
-	workFlag
+	flags.Work
 	scorerFlags
 }
 
@@ -74,7 +75,7 @@ func (c *liveLatencyCmd) Run(a *cli.App) (err error) {
 	}
 	ctx, stop := a.UntilSignal()
 	defer stop()
-	texts, err := c.sample(ctx, c.Texts)
+	texts, err := c.Sample(ctx, c.Texts)
 	if err != nil {
 		return err
 	}

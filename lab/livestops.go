@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"assay/lab/flags"
 	"assay/lab/stats"
 	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
@@ -97,7 +98,7 @@ func (c *liveStopsCmd) Run(a *cli.App) (err error) {
 	defer stop()
 	sets := make([][]bag.Bag, len(c.Sets))
 	for i, file := range c.Sets {
-		if sets[i], err = readBagFiles("FILE", []string{file}); err != nil {
+		if sets[i], err = flags.Bags("FILE", []string{file}); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"assay/lab/bench"
+	"assay/lab/flags"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/tokenizer"
 	"assay/sidecar/cli"
@@ -35,16 +36,11 @@ type peersCmd struct {
 	Limit       time.Duration `default:"0s" help:"Stop sending the requests of a case after this time; 0: send all."`
 	Threads     int           `default:"0" help:"Threads of each server; 0: all processors that this process may use."`
 	Python      string        `default:"python3" help:"Interpreter that creates the environments of the other servers (${default})."`
-	assayFlag
-	workFlag
+	flags.Assay
+	flags.Work
 	growthFlags
 	List   bool `help:"Start nothing; list the servers."`
 	Report bool `help:"Start nothing; print the tables of the existing results."`
-}
-
-// workFlag names the file with the texts to score.
-type workFlag struct {
-	Work string `placeholder:"FILE" help:"Texts to score, JSONL with the field text, gzipped or not. Default: imdb/test.jsonl.gz in the directory $$ASSAY_DATA, else in ../shared/data."`
 }
 
 // growthFlags select the cost as the work grows, instead of the speed.
@@ -135,7 +131,7 @@ func (c *peersCmd) measure(a *cli.App, servers []bench.Server, records *bench.Re
 	}
 	cfg := bench.Config{
 		Dir:     bench.Dir{Path: dir, Python: c.Python, Notify: func(message string) { a.Log.Info().Msg(message) }},
-		Servers: servers, Protocols: c.Protocols, Repetitions: c.Repetitions, Limit: c.Limit, StartLimit: startTimeout,
+		Servers: servers, Protocols: c.Protocols, Repetitions: c.Repetitions, Limit: c.Limit, StartLimit: flags.StartTimeout,
 		Threads: c.Threads, Cores: runtime.NumCPU(),
 		Progress: func(r bench.Record) {
 			a.Log.Info().Str("model", r.Model).Str("server", r.Server).Str("protocol", r.Protocol).Str("case", r.Case).Int("repetition", r.Repetition).
@@ -145,10 +141,10 @@ func (c *peersCmd) measure(a *cli.App, servers []bench.Server, records *bench.Re
 	if cfg.Threads == 0 {
 		cfg.Threads = runtime.GOMAXPROCS(0) // which follows the container's limit
 	}
-	if cfg.Assay, err = c.binary(); err != nil {
+	if cfg.Assay, err = c.Binary(); err != nil {
 		return err
 	}
-	texts, err := c.sample(ctx, math.MaxInt)
+	texts, err := c.Sample(ctx, math.MaxInt)
 	if err != nil {
 		return err
 	}
@@ -165,23 +161,6 @@ func (c *peersCmd) measure(a *cli.App, servers []bench.Server, records *bench.Re
 	}
 	cfg.Cases = func(ctx context.Context, m bench.Model) ([]bench.Case, error) { return c.cases(ctx, m, texts) }
 	return bench.Run(ctx, cfg, models, records)
-}
-
-// sample samples at most n texts, always the same.
-func (f workFlag) sample(ctx context.Context, n int) ([]string, error) {
-	path := f.Work
-	if path == "" {
-		data := os.Getenv("ASSAY_DATA")
-		if data == "" {
-			data = filepath.Join("..", "shared", "data")
-		}
-		path = filepath.Join(data, "imdb", "test.jsonl.gz")
-	}
-	texts, err := bench.Sample(ctx, path, n, 1)
-	if err != nil {
-		return nil, cli.Usage(fmt.Errorf("--work: %w", err))
-	}
-	return texts, nil
 }
 
 func (c *peersCmd) cases(ctx context.Context, m bench.Model, texts []string) ([]bench.Case, error) {

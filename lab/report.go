@@ -16,6 +16,7 @@ import (
 
 	"assay/internal/durable"
 	"assay/lab/bench"
+	"assay/lab/flags"
 	"assay/lab/report"
 	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
@@ -65,11 +66,11 @@ func (c *reportCmd) Run(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	harmless, err := readBagFiles("--harmless", c.Harmless)
+	harmless, err := flags.Bags("--harmless", c.Harmless)
 	if err != nil {
 		return err
 	}
-	train, err := readBagFiles("--train", c.Train)
+	train, err := flags.Bags("--train", c.Train)
 	if err != nil {
 		return err
 	}

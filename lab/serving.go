@@ -1,16 +1,16 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"text/tabwriter"
 
+	"assay/lab/bench"
+	"assay/lab/flags"
 	"assay/lab/load"
 	"assay/lab/stats"
 	"assay/rewardmodel"
-	"assay/rewardmodel/wire"
 	"assay/sidecar/cli"
 )
 
@@ -22,7 +22,7 @@ type servingCmd struct {
 	Size         []int  `default:"1,64,512" help:"Responses per request (${default})."`
 	MaxResponses int    `default:"2000" help:"Maximum responses of each row of the table, from the beginning of the input (${default})."`
 	rateFlags
-	assayFlag
+	flags.Assay
 }
 
 // Help is shown by --help.
@@ -64,7 +64,7 @@ func (c *servingCmd) Run(a *cli.App) error {
 	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "concurrency\tsize\trequests\tresponses/s\tp50 ms\tp99 ms\tfailed\t")
 	for _, size := range c.Size {
-		bodies, err := requests(items, size)
+		bodies, err := bench.Requests(items, size)
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (c *servingCmd) Run(a *cli.App) error {
 			if concurrency > len(bodies) {
 				continue // the row before has the same load
 			}
-			r, err := score(a.Context, c.URL, bodies, load.Schedule{Concurrency: concurrency})
+			r, err := bench.Score(a.Context, c.URL, bodies, load.Schedule{Concurrency: concurrency})
 			if err != nil {
 				return err
 			}
@@ -103,38 +103,4 @@ func (c *servingCmd) items(a *cli.App) ([]rewardmodel.Item, error) {
 		return nil, cli.Usage(errors.New("the input has no response"))
 	}
 	return items, nil
-}
-
-// itemsOf are responses of the texts.
-func itemsOf(texts []string) []rewardmodel.Item {
-	out := make([]rewardmodel.Item, len(texts))
-	for i := range texts {
-		out[i].Response = &texts[i]
-	}
-	return out
-}
-
-// requests packs the items into request bodies of the given size.
-func requests(items []rewardmodel.Item, size int) ([][]byte, error) {
-	var bodies [][]byte
-	for part := range slices.Chunk(items, size) {
-		body, err := wire.AppendRequest(nil, rewardmodel.Request{Responses: part})
-		if err != nil {
-			return nil, err
-		}
-		bodies = append(bodies, body)
-	}
-	return bodies, nil
-}
-
-// scorePath is the native endpoint of a service.
-const scorePath = "/v1/score"
-
-// score posts all bodies to a service by the schedule. It fails where every request fails.
-func score(ctx context.Context, service string, bodies [][]byte, s load.Schedule) (load.Result, error) {
-	to := load.NewHTTP(service+scorePath, s.Concurrency)
-	defer to.Close()
-	s.More = load.First(len(bodies))
-	r, err := load.Run(ctx, s, func(ctx context.Context, i int) ([]byte, error) { return to.Send(ctx, bodies[i]) }, nil)
-	return r, errors.Join(err, r.Err())
 }

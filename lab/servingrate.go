@@ -7,6 +7,7 @@ import (
 	"math"
 	"text/tabwriter"
 
+	"assay/lab/bench"
 	"assay/lab/load"
 	"assay/lab/stats"
 	"assay/rewardmodel"
@@ -113,18 +114,18 @@ func (f rateFlags) ifConsoles(text string) string {
 // measured runs a round.
 func (c *servingCmd) measured(ctx context.Context, bodies [][]byte, schedule load.Schedule) (r rateRound, err error) {
 	if c.Consoles == 0 {
-		r.Result, err = score(ctx, c.URL, bodies, schedule)
+		r.Result, err = bench.Score(ctx, c.URL, bodies, schedule)
 		return r, err
 	}
-	before, err := metricSums(ctx, c.URL, metricCPU)
+	before, err := bench.MetricSums(ctx, c.URL, bench.MetricCPU)
 	if err != nil {
 		return r, err
 	}
-	if r.Result, err = score(ctx, c.URL, bodies, schedule); err != nil {
+	if r.Result, err = bench.Score(ctx, c.URL, bodies, schedule); err != nil {
 		return r, err
 	}
-	after, err := metricSums(ctx, c.URL, metricCPU)
-	r.cpu = (after[metricCPU] - before[metricCPU]) / float64(len(bodies))
+	after, err := bench.MetricSums(ctx, c.URL, bench.MetricCPU)
+	r.cpu = (after[bench.MetricCPU] - before[bench.MetricCPU]) / float64(len(bodies))
 	return r, err
 }
 

@@ -9,18 +9,17 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"assay/lab/bench"
+	"assay/lab/flags"
 	"assay/lab/load"
 	"assay/lab/stats"
 	"assay/rewardmodel"
 	"assay/rewardmodel/encoder"
 	"assay/rewardmodel/wire"
-	"assay/segmenter"
 	"assay/sidecar/cli"
 )
 
@@ -33,7 +32,7 @@ type soakCmd struct {
 	Every       time.Duration `default:"1m" help:"Interval of the rows of the table (${default})."`
 	Load        float64       `default:"0" help:"Share of the capacity, which is measured first, at which requests arrive at random times for --minutes; above 1: overload; 0: --concurrency are in flight."`
 	CacheBytes  cli.ByteSize  `default:"64MiB" placeholder:"BYTES" help:"--cache-bytes of the service, which it fills (${default})."`
-	serviceFlags
+	flags.Service
 }
 
 // Help is shown by --help.
@@ -69,11 +68,11 @@ func (c *soakCmd) Run(a *cli.App) (err error) {
 	if err != nil {
 		return err
 	}
-	texts, err := c.sample(ctx, math.MaxInt)
+	texts, err := c.Sample(ctx, math.MaxInt)
 	if err != nil {
 		return err
 	}
-	service, err := c.start(ctx, "--cache-bytes", strconv.FormatInt(int64(c.CacheBytes), 10))
+	service, err := c.Start(ctx, "--cache-bytes", strconv.FormatInt(int64(c.CacheBytes), 10))
 	if err != nil {
 		return err
 	}
@@ -211,8 +210,6 @@ const soakCapacity = 20 * time.Second
 const (
 	metricGoSystem   = "go_memstats_sys_bytes"
 	metricGoReleased = "go_memstats_heap_released_bytes"
-	metricGoroutines = "go_goroutines"
-	metricFiles      = "process_open_fds"
 )
 
 // row is the state of the service now.
@@ -224,8 +221,8 @@ func (s *soakLoad) row(ctx context.Context, service *bench.Service) (r soakRow, 
 	if r.cpu, err = service.CPU(); err != nil {
 		return r, err
 	}
-	sums, err := metricSums(ctx, s.url, metricGoSystem, metricGoReleased, metricGoroutines, metricFiles)
-	r.goroutines, r.files = int64(sums[metricGoroutines]), int64(sums[metricFiles])
+	sums, err := bench.MetricSums(ctx, s.url, metricGoSystem, metricGoReleased, bench.MetricGoroutines, bench.MetricFiles)
+	r.goroutines, r.files = int64(sums[bench.MetricGoroutines]), int64(sums[bench.MetricFiles])
 	r.golang = int64(sums[metricGoSystem] - sums[metricGoReleased])
 	return r, err
 }
@@ -246,8 +243,8 @@ func (s *soakLoad) usage(ctx context.Context) (u soakUsage, err error) {
 	if u.generator, err = bench.OwnCPU(); err != nil {
 		return u, err
 	}
-	sums, err := metricSums(ctx, s.url, metricTokens)
-	u.tokens = sums[metricTokens]
+	sums, err := bench.MetricSums(ctx, s.url, bench.MetricTokens)
+	u.tokens = sums[bench.MetricTokens]
 	return u, err
 }
 
@@ -288,7 +285,7 @@ func (s *soakLoad) send(ctx context.Context, out io.Writer) error {
 
 // closed sends requests with --concurrency in flight.
 func (s *soakLoad) closed(ctx context.Context, more func(int, time.Duration) bool) (load.Result, error) {
-	to := load.NewHTTP(s.url+scorePath, s.cmd.Concurrency)
+	to := load.NewHTTP(s.url+bench.ScorePath, s.cmd.Concurrency)
 	defer to.Close()
 	return load.Run(ctx, load.Schedule{Concurrency: s.cmd.Concurrency, More: more}, func(ctx context.Context, _ int) ([]byte, error) {
 		return s.request(ctx, to)
@@ -349,7 +346,7 @@ func (s *soakLoad) sendAtRate(ctx context.Context, out io.Writer, length time.Du
 	}
 	rate := s.cmd.Load * capacity
 	n := max(1, int(rate*length.Seconds()))
-	to := load.NewHTTP(s.url+scorePath, soakClients)
+	to := load.NewHTTP(s.url+bench.ScorePath, soakClients)
 	defer to.Close()
 	refused := s.refused.Load()
 	loading, leave := context.WithTimeout(ctx, length)
@@ -420,7 +417,7 @@ func (s *soakLoad) retry(ctx context.Context, to load.HTTP, body []byte, wait ti
 
 // recover sends requests, one at a time, until one is answered. It returns how long that took, and the latency of it.
 func (s *soakLoad) recover(ctx context.Context) (after, latency time.Duration, err error) {
-	to := load.NewHTTP(s.url+scorePath, 1)
+	to := load.NewHTTP(s.url+bench.ScorePath, 1)
 	defer to.Close()
 	for began := time.Now(); ; {
 		sent := time.Now()
@@ -437,32 +434,9 @@ func (s *soakLoad) body(ctx context.Context, i int) ([]byte, error) {
 	if s.cmd.Sentences > 0 {
 		limit = 1 + i%s.cmd.Sentences
 	}
-	text, err := unseen(ctx, s.texts[i%len(s.texts)], i/len(s.texts), limit)
+	text, err := bench.Unseen(ctx, s.texts[i%len(s.texts)], i/len(s.texts), limit)
 	if err != nil {
 		return nil, err
 	}
 	return wire.AppendRequest(nil, rewardmodel.Request{Responses: []rewardmodel.Item{{Response: &text}}})
-}
-
-// unseen changes the sentences of a text so that a cache has not seen them in earlier passes over the texts, and keeps at
-// most limit of them; 0: all.
-func unseen(ctx context.Context, text string, pass, limit int) (string, error) {
-	if pass == 0 && limit == 0 {
-		return text, nil
-	}
-	spans, err := segmenter.Segment(ctx, text)
-	if err != nil {
-		return "", err
-	}
-	if limit > 0 {
-		spans = spans[:min(limit, len(spans))]
-	}
-	if pass == 0 {
-		return text[:spans[len(spans)-1].End], nil
-	}
-	var b strings.Builder
-	for _, span := range spans {
-		fmt.Fprintf(&b, "Take %d of %s ", pass, text[span.Start:span.End])
-	}
-	return b.String(), nil
 }

@@ -137,3 +137,26 @@ func Digest(work []Response) string {
 	}
 	return hex.EncodeToString(sum.Sum(nil))[:12]
 }
+
+// Unseen changes the sentences of a text so that a cache has not seen them in earlier passes over the texts, and keeps at
+// most limit of them; 0: all.
+func Unseen(ctx context.Context, text string, pass, limit int) (string, error) {
+	if pass == 0 && limit == 0 {
+		return text, nil
+	}
+	spans, err := segmenter.Segment(ctx, text)
+	if err != nil {
+		return "", err
+	}
+	if limit > 0 {
+		spans = spans[:min(limit, len(spans))]
+	}
+	if pass == 0 {
+		return text[:spans[len(spans)-1].End], nil
+	}
+	var b strings.Builder
+	for _, span := range spans {
+		fmt.Fprintf(&b, "Take %d of %s ", pass, text[span.Start:span.End])
+	}
+	return b.String(), nil
+}

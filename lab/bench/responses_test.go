@@ -108,3 +108,17 @@ func TestCases(t *testing.T) {
 	require.Len(t, cases[4].Work[0].Utterances, 10)
 	require.Equal(t, 4, cases[6].Concurrency)
 }
+
+func TestUnseen(t *testing.T) {
+	const text = "It was long. I liked it! No."
+	made := func(pass, most int) string {
+		made, err := Unseen(t.Context(), text, pass, most)
+		require.NoError(t, err)
+		return made
+	}
+	require.Equal(t, text, made(0, 0))
+	require.Equal(t, text, made(0, 9))
+	require.Equal(t, "It was long. I liked it!", made(0, 2))
+	require.Equal(t, "Take 3 of It was long. Take 3 of I liked it! ", made(3, 2))
+	require.Equal(t, "Take 1 of It was long. Take 1 of I liked it! Take 1 of No. ", made(1, 0))
+}
