@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"assay/lab/flags"
+	"assay/lab/paper/reproduce"
 	"assay/lab/stats"
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/checkpoint"
@@ -235,7 +236,7 @@ func (b *labelBench) learn(ctx context.Context, row *labelRow, labeled []int, sc
 		return nil, err
 	}
 	threshold := logistic.Sigmoid(result.Threshold)
-	metrics, err := measure(b.test, tested, threshold)
+	metrics, err := reproduce.Measure(b.test, tested, threshold)
 	if err != nil {
 		return nil, err
 	}

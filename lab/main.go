@@ -13,6 +13,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"assay/lab/fleet"
+	"assay/lab/live"
+	"assay/lab/paper/reproduce"
 	"assay/sidecar/cli"
 	"assay/sidecar/localmodel"
 )
@@ -33,18 +36,18 @@ type commandLine struct {
 
 // benchCmd groups the benchmarks.
 type benchCmd struct {
-	Serving    servingCmd    `cmd:"" help:"Load a running service and print responses per second and latencies."`
-	Latency    latencyCmd    `cmd:"" help:"Start assay and measure its start, the overhead over an idle forward pass, and the latency under load."`
-	Live       liveCmd       `cmd:"" help:"Measure live scoring: where it stops responses, and its delay with many streams."`
-	Soak       soakCmd       `cmd:"" help:"Start assay, load it for minutes, and print its memory."`
-	Hostile    hostileCmd    `cmd:"" help:"Attack the memory of a service in a cgroup while honest clients measure how they are served."`
-	Peers      peersCmd      `cmd:"" help:"Compare the speed of assay with that of other reward servers."`
-	Fleet      fleetCmd      `cmd:"" help:"Size a fleet: measure a replica and its NATS, load a fleet, simulate many replicas."`
-	Train      trainCmd      `cmd:"" help:"Take the same training steps as PyTorch and compare the speed."`
-	Candidates candidatesCmd `cmd:"" help:"Compare labels of the responses that the service suggests with labels of random responses."`
-	Aspects    aspectsCmd    `cmd:"" help:"Compare a model with two aspects with models of one, on synthetic bags."`
-	Paper      paperCmd      `cmd:"" help:"Reproduce the experiments of the BFGPU paper."`
-	PaperRun   paperRunCmd   `cmd:"" hidden:""`
+	Serving    servingCmd           `cmd:"" help:"Load a running service and print responses per second and latencies."`
+	Latency    latencyCmd           `cmd:"" help:"Start assay and measure its start, the overhead over an idle forward pass, and the latency under load."`
+	Live       live.Command         `cmd:"" help:"Measure live scoring: where it stops responses, and its delay with many streams."`
+	Soak       soakCmd              `cmd:"" help:"Start assay, load it for minutes, and print its memory."`
+	Hostile    hostileCmd           `cmd:"" help:"Attack the memory of a service in a cgroup while honest clients measure how they are served."`
+	Peers      peersCmd             `cmd:"" help:"Compare the speed of assay with that of other reward servers."`
+	Fleet      fleet.Command        `cmd:"" help:"Size a fleet: measure a replica and its NATS, load a fleet, simulate many replicas."`
+	Train      trainCmd             `cmd:"" help:"Take the same training steps as PyTorch and compare the speed."`
+	Candidates candidatesCmd        `cmd:"" help:"Compare labels of the responses that the service suggests with labels of random responses."`
+	Aspects    aspectsCmd           `cmd:"" help:"Compare a model with two aspects with models of one, on synthetic bags."`
+	Paper      reproduce.Command    `cmd:"" help:"Reproduce the experiments of the BFGPU paper."`
+	PaperRun   reproduce.RunCommand `cmd:"" hidden:""`
 }
 
 // labProgram is the program of this binary.

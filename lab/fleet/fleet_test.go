@@ -1,4 +1,4 @@
-package main
+package fleet
 
 import (
 	"os"
@@ -20,7 +20,7 @@ import (
 // tableOf runs a command that prints a table, and returns its rows.
 func tableOf(t *testing.T, stdin string, args ...string) (head []string, rows [][]string) {
 	t.Helper()
-	stdout, stderr, code := lab(t, stdin, args...)
+	stdout, stderr, code := run(t, stdin, args...)
 	require.Equal(t, cli.ExitDone, code, stderr)
 	for line := range strings.Lines(stdout) {
 		if head == nil {
@@ -50,7 +50,7 @@ func TestBenchFleetRejectsInvalidFlags(t *testing.T) {
 		"--bytes":               {"broker", "--bytes", "0"},
 		"--tokens":              {"replica", "--tokens", "0"},
 	} {
-		_, stderr, code := lab(t, "Hello.\n", append([]string{"fleet"}, args...)...)
+		_, stderr, code := run(t, "Hello.\n", append([]string{"fleet"}, args...)...)
 		require.Equal(t, cli.ExitUsage, code, want)
 		require.Contains(t, stderr, want)
 	}

@@ -1,4 +1,4 @@
-package main
+package fleet
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// fleetReplicaCmd measures the service curve of one replica.
-type fleetReplicaCmd struct {
+// replicaCmd measures the service curve of one replica.
+type replicaCmd struct {
 	cli.InputFlags
 	URL           string `name:"url" default:"http://127.0.0.1:8080" help:"The service; its /metrics report the CPU time (${default})."`
 	Model         string `default:"models/default" placeholder:"DIR" help:"Directory with its tokenizer, or its name under models/ (${default})."`
@@ -32,7 +32,7 @@ type fleetReplicaCmd struct {
 }
 
 // Help is shown by --help.
-func (*fleetReplicaCmd) Help() string {
+func (*replicaCmd) Help() string {
 	return `Example:
 
     assay serve --cache-bytes 0 --nats-url nats://127.0.0.1:4222 &
@@ -47,7 +47,7 @@ must have more sentences than a row reads: a sentence that repeats in a batch co
 const metricInference = "assay_inference_seconds_sum"
 
 // Run is called by kong.
-func (c *fleetReplicaCmd) Run(a *cli.App) error {
+func (c *replicaCmd) Run(a *cli.App) error {
 	if min(c.Work, c.Concurrency, c.Size) < 1 || len(c.Tokens) == 0 || slices.Min(c.Tokens) < 1 {
 		return cli.Usage(errors.New("--tokens, --work, --concurrency and --size take positive numbers"))
 	}

@@ -1,4 +1,4 @@
-package main
+package fleet
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// fleetSimulateCmd runs package fleetsim.
-type fleetSimulateCmd struct {
+// simulateCmd runs package fleetsim.
+type simulateCmd struct {
 	cli.InputFlags
 	arrivalFlags
 	Model string `default:"models/default" placeholder:"DIR" help:"Directory with the tokenizer for the input, or its name under models/ (${default})."`
@@ -42,7 +42,7 @@ type fleetSimulateCmd struct {
 }
 
 // Help is shown by --help.
-func (*fleetSimulateCmd) Help() string {
+func (*simulateCmd) Help() string {
 	return `Example:
 
     assay-lab bench fleet simulate --token 150us --count 24576 --burst 8192 --every 60s
@@ -54,7 +54,7 @@ share in which --max-ack-pending withheld responses from replicas with free slot
 }
 
 // Run is called by kong.
-func (c *fleetSimulateCmd) Run(a *cli.App) error {
+func (c *simulateCmd) Run(a *cli.App) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (c *fleetSimulateCmd) Run(a *cli.App) error {
 }
 
 // work samples the responses, or cycles through the lengths of the input.
-func (c *fleetSimulateCmd) work(a *cli.App) ([]fleetsim.Response, error) {
+func (c *simulateCmd) work(a *cli.App) ([]fleetsim.Response, error) {
 	times := c.times()
 	work := make([]fleetsim.Response, len(times))
 	if c.File == "" {
@@ -128,7 +128,7 @@ func (c *fleetSimulateCmd) work(a *cli.App) ([]fleetsim.Response, error) {
 }
 
 // fleet is a fleet of that size, whose replicas are killed one after another until the last response is published.
-func (c *fleetSimulateCmd) fleet(replicas int, last time.Duration) fleetsim.Fleet {
+func (c *simulateCmd) fleet(replicas int, last time.Duration) fleetsim.Fleet {
 	f := fleetsim.Default()
 	f.Replicas, f.MaxAckPending, f.AckWait, f.Seed = replicas, c.MaxAckPending, c.AckWait, c.Seed
 	f.Replica.Cost = fleetsim.Cost{Batch: c.Batch, Token: c.Token, Response: c.Response}

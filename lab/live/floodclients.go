@@ -1,4 +1,4 @@
-package main
+package live
 
 import (
 	"bufio"
@@ -32,7 +32,7 @@ const floodOpening = `{"open":{"progress":true}}` + "\n" + `{"text":"This is hal
 
 // flood opens the sessions. It returns when each of them has had a response, or none in time; those that are open stay
 // open in connections, which it closes.
-func (c *liveFloodCmd) flood(ctx context.Context, base string, connections chan<- io.Closer) floodResult {
+func (c *floodCmd) flood(ctx context.Context, base string, connections chan<- io.Closer) floodResult {
 	defer close(connections)
 	r := floodResult{failed: map[string]int{}}
 	var mu sync.Mutex

@@ -1,4 +1,4 @@
-package main
+package live
 
 import (
 	"context"
@@ -21,8 +21,8 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// liveStopsCmd measures where live scoring stops responses.
-type liveStopsCmd struct {
+// stopsCmd measures where live scoring stops responses.
+type stopsCmd struct {
 	Sets        []string `arg:"" name:"file" help:"Bag files (JSONL); each is a set."`
 	Chunk       int      `default:"200" help:"Words of a chunk of the scanner that is compared (${default})."`
 	Overlap     int      `default:"50" help:"Words that a chunk repeats of the one before it (${default})."`
@@ -31,7 +31,7 @@ type liveStopsCmd struct {
 }
 
 // Help is shown by --help.
-func (*liveStopsCmd) Help() string {
+func (*stopsCmd) Help() string {
 	return `Example:
 
     go run ./models/build sets
@@ -82,7 +82,7 @@ type stops struct {
 	by      [len(stopMethods)]stopped
 }
 
-func (c *liveStopsCmd) validate() error {
+func (c *stopsCmd) validate() error {
 	if c.Chunk < 1 || c.Overlap < 0 || c.Overlap >= c.Chunk || c.Concurrency < 1 || c.MaxInstances < 1 {
 		return cli.Usage(errors.New("--chunk, --concurrency and --max-instances take positive numbers, --overlap 0 or more and less than --chunk"))
 	}
@@ -90,7 +90,7 @@ func (c *liveStopsCmd) validate() error {
 }
 
 // Run is called by kong.
-func (c *liveStopsCmd) Run(a *cli.App) (err error) {
+func (c *stopsCmd) Run(a *cli.App) (err error) {
 	if err := c.validate(); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (c *liveStopsCmd) Run(a *cli.App) (err error) {
 }
 
 // measure runs all methods on the responses that have a label.
-func (c *liveStopsCmd) measure(ctx context.Context, scorer *rewardmodel.Scorer, bags []bag.Bag) ([]stops, error) {
+func (c *stopsCmd) measure(ctx context.Context, scorer *rewardmodel.Scorer, bags []bag.Bag) ([]stops, error) {
 	bags = slices.DeleteFunc(slices.Clone(bags), func(b bag.Bag) bool { return b.Verdict() == "" })
 	out := make([]stops, len(bags))
 	group, ctx := errgroup.WithContext(ctx)
@@ -138,8 +138,8 @@ func (c *liveStopsCmd) measure(ctx context.Context, scorer *rewardmodel.Scorer, 
 	return out, group.Wait()
 }
 
-func (c *liveStopsCmd) stopsOf(ctx context.Context, scorer *rewardmodel.Scorer, b bag.Bag) (stops, error) {
-	text := textOf(b)
+func (c *stopsCmd) stopsOf(ctx context.Context, scorer *rewardmodel.Scorer, b bag.Bag) (stops, error) {
+	text := strings.Join(b.Texts(), "\n")
 	s := stops{Bag: b, length: utf8.RuneCountInString(text)}
 	result, err := s.live(ctx, scorer, text)
 	if err != nil {
@@ -192,7 +192,7 @@ func (s *stops) live(ctx context.Context, scorer *rewardmodel.Scorer, text strin
 }
 
 // chunks scores each chunk as a response.
-func (c *liveStopsCmd) chunks(ctx context.Context, scorer *rewardmodel.Scorer, text string) (stopped, error) {
+func (c *stopsCmd) chunks(ctx context.Context, scorer *rewardmodel.Scorer, text string) (stopped, error) {
 	words := tokensOf(text)
 	for start := 0; ; start += c.Chunk - c.Overlap {
 		end := min(start+c.Chunk, len(words))

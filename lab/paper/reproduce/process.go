@@ -1,4 +1,4 @@
-package main
+package reproduce
 
 import (
 	"bufio"
@@ -20,17 +20,17 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// paperJob is the input of the child process of one run: libtorch has one random generator and one set of threads per
+// job is the input of the child process of one run: libtorch has one random generator and one set of threads per
 // process, and a crash inside it must not end the other runs.
-type paperJob struct {
+type job struct {
 	Spec     paper.Spec              `json:"spec"`
 	Backbone string                  `json:"backbone"` // checkpoint directory
 	Data     string                  `json:"data"`     // directory of the data sets
 	Compute  localmodel.ComputeFlags `json:"compute"`
 }
 
-// paperEvent is one line of output of such a process: progress, or at the end the record.
-type paperEvent struct {
+// event is one line of output of such a process: progress, or at the end the record.
+type event struct {
 	Done   int           `json:"done,omitempty"`
 	Total  int           `json:"total,omitempty"`
 	Stage  string        `json:"stage,omitempty"`
@@ -38,8 +38,8 @@ type paperEvent struct {
 	Record *paper.Record `json:"record,omitempty"`
 }
 
-// startPaper checks what all runs share and returns the function that does one.
-func startPaper(c *paperCmd) (paper.RunFunc, error) {
+// startRuns checks what all runs share and returns the function that does one.
+func startRuns(c *Command) (paper.RunFunc, error) {
 	dir, err := localmodel.Find("--backbone", c.Backbone)
 	if err != nil {
 		return nil, err
@@ -67,23 +67,23 @@ func startPaper(c *paperCmd) (paper.RunFunc, error) {
 		if s.Judge() {
 			return c.judge(ctx, s, data, progress)
 		}
-		job := paperJob{Spec: s, Backbone: dir, Data: data, Compute: localmodel.ComputeFlags{
+		j := job{Spec: s, Backbone: dir, Data: data, Compute: localmodel.ComputeFlags{
 			Precision: c.Precision, Device: c.Device, Threads: threads,
 		}}
-		return runChild(ctx, program, job, progress)
+		return runChild(ctx, program, j, progress)
 	}
 	return run, nil
 }
 
 // runChild does a run in a child process.
-func runChild(ctx context.Context, program string, job paperJob, progress func(done, total int, stage string, loss float64)) (paper.Record, error) {
-	input, err := json.Marshal(job)
+func runChild(ctx context.Context, program string, j job, progress func(done, total int, stage string, loss float64)) (paper.Record, error) {
+	input, err := json.Marshal(j)
 	if err != nil {
 		return paper.Record{}, err
 	}
 	var log bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, "bench", "paper-run", "--log-format", "console")
-	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(job.Compute.Threads))
+	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(j.Compute.Threads))
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), &log
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -110,7 +110,7 @@ func readEvents(out io.Reader, progress func(done, total int, stage string, loss
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<24)
 	for lines.Scan() {
-		var e paperEvent
+		var e event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return nil, fmt.Errorf("the run wrote %.80q: %w", lines.Text(), err)
 		}
@@ -128,21 +128,21 @@ func lastLine(text []byte) []byte {
 	return text[bytes.LastIndexByte(text, '\n')+1:]
 }
 
-// paperRunCmd is the child process of assay-lab bench paper: it does one run.
-type paperRunCmd struct{}
+// RunCommand is the child process of Command: it does one run.
+type RunCommand struct{}
 
 // Run is called by kong.
-func (*paperRunCmd) Run(a *cli.App) error {
-	var job paperJob
-	if err := json.NewDecoder(os.Stdin).Decode(&job); err != nil {
+func (*RunCommand) Run(a *cli.App) error {
+	var j job
+	if err := json.NewDecoder(os.Stdin).Decode(&j); err != nil {
 		return cli.Usage(fmt.Errorf("standard input: %w", err))
 	}
 	ctx, stop := a.UntilSignal()
 	defer stop()
 	out := json.NewEncoder(a.Stdout)
-	record, err := job.run(ctx, a.Log, func(e paperEvent) { _ = out.Encode(e) }) // the parent may have exited
+	record, err := j.run(ctx, a.Log, func(e event) { _ = out.Encode(e) }) // the parent may have exited
 	if err != nil {
 		return err
 	}
-	return out.Encode(paperEvent{Record: &record})
+	return out.Encode(event{Record: &record})
 }

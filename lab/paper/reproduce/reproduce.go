@@ -1,4 +1,4 @@
-package main
+package reproduce
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ import (
 	"assay/sidecar/cli"
 )
 
-// paperCmd reproduces the experiments of the BFGPU paper.
-type paperCmd struct {
+// Command reproduces the experiments of the BFGPU paper.
+type Command struct {
 	Preset   string `default:"small" enum:"smoke,small,paper" help:"Runs (${enum}): every method on a few bags, what a small backbone can show, or the whole paper."`
 	Plan     string `placeholder:"FILE.yaml" help:"Custom runs instead of a preset."`
 	Backbone string `placeholder:"DIR" help:"Checkpoint directory that training initializes from, or its name under models/."`
@@ -43,15 +43,15 @@ type paperCmd struct {
 
 	judgeFlags
 
-	// Start prepares the runs; nil is startPaper. A field, so that tests need no model.
-	Start paperStarter `kong:"-"`
+	// Start prepares the runs; nil is startRuns. A field, so that tests need no model.
+	Start starter `kong:"-"`
 }
 
-// paperStarter prepares the runs.
-type paperStarter func(c *paperCmd) (paper.RunFunc, error)
+// starter prepares the runs.
+type starter func(c *Command) (paper.RunFunc, error)
 
 // Help is shown by --help.
-func (*paperCmd) Help() string {
+func (*Command) Help() string {
 	return `Example:
 
     assay-lab bench paper --preset small --backbone models/minilm
@@ -66,7 +66,7 @@ A custom plan is a YAML file:
 }
 
 // Run is called by kong.
-func (c *paperCmd) Run(a *cli.App) error {
+func (c *Command) Run(a *cli.App) error {
 	c.setPaths()
 	store, err := paper.OpenStore(c.Results)
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *paperCmd) Run(a *cli.App) error {
 }
 
 // setPaths sets the defaults of the results and the report.
-func (c *paperCmd) setPaths() {
+func (c *Command) setPaths() {
 	if c.Report == "" {
 		c.Report = filepath.Join("docs", "paper")
 		if c.Preset == paper.Smoke && c.Plan == "" {
@@ -105,7 +105,7 @@ func (c *paperCmd) setPaths() {
 // supervised one.
 const bestBaselines = 2
 
-func (c *paperCmd) plan(store *paper.Store) ([]paper.Spec, error) {
+func (c *Command) plan(store *paper.Store) ([]paper.Spec, error) {
 	backbone := c.backboneName()
 	if backbone == "" {
 		return nil, cli.Usage(errors.New("--backbone is missing; give the checkpoint directory to initialize from"))
@@ -131,7 +131,7 @@ func (c *paperCmd) plan(store *paper.Store) ([]paper.Spec, error) {
 }
 
 // backboneName is the name of the directory, which the records contain.
-func (c *paperCmd) backboneName() string {
+func (c *Command) backboneName() string {
 	if c.Backbone == "" {
 		return ""
 	}
@@ -139,7 +139,7 @@ func (c *paperCmd) backboneName() string {
 }
 
 // list prints the plan, one run per line.
-func (c *paperCmd) list(a *cli.App, store *paper.Store, plan []paper.Spec) error {
+func (c *Command) list(a *cli.App, store *paper.Store, plan []paper.Spec) error {
 	done := 0
 	for _, s := range plan {
 		state := "      "
@@ -157,14 +157,14 @@ func (c *paperCmd) list(a *cli.App, store *paper.Store, plan []paper.Spec) error
 
 // runs does the outstanding runs of the plan. The small preset knows its best baselines only after its first runs, so
 // that the plan is computed twice.
-func (c *paperCmd) runs(a *cli.App, store *paper.Store, plan []paper.Spec) error {
+func (c *Command) runs(a *cli.App, store *paper.Store, plan []paper.Spec) error {
 	if len(store.Outstanding(plan)) == 0 {
 		a.Log.Info().Int("runs", len(plan)).Str("results", c.Results).Msg("all runs are done already")
 		return nil
 	}
 	start := c.Start
 	if start == nil {
-		start = startPaper
+		start = startRuns
 	}
 	ctx, stop := a.UntilSignal()
 	defer stop()
@@ -197,7 +197,7 @@ func withoutFailed(plan []paper.Spec, failed []paper.Failure) []paper.Spec {
 }
 
 // do runs a plan and shows its progress.
-func (c *paperCmd) do(ctx context.Context, a *cli.App, store *paper.Store, run paper.RunFunc, plan []paper.Spec) (paper.Outcome, error) {
+func (c *Command) do(ctx context.Context, a *cli.App, store *paper.Store, run paper.RunFunc, plan []paper.Spec) (paper.Outcome, error) {
 	todo := len(store.Outstanding(plan))
 	if todo == 0 {
 		return paper.Outcome{}, nil
@@ -263,7 +263,7 @@ func showBoard(a *cli.App, board *paper.Board, ended <-chan struct{}) {
 }
 
 // report writes tables and plots of all records.
-func (c *paperCmd) report(a *cli.App, store *paper.Store) error {
+func (c *Command) report(a *cli.App, store *paper.Store) error {
 	changed, err := paper.WriteReport(c.Report, store.Records())
 	if err != nil {
 		return err

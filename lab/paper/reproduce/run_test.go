@@ -1,4 +1,4 @@
-package main
+package reproduce
 
 import (
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"assay/lab/labtest"
 	"assay/lab/paper"
 	"assay/sidecar/cli"
 	"assay/sidecar/processtest"
@@ -45,7 +46,7 @@ func paperRuns(t *testing.T, model, data string, methods []string, args ...strin
 	plan := filepath.Join(dir, "plan.yaml")
 	text := fmt.Sprintf("runs:\n  - {datasets: [\"files:own\"], sigma-micro: [2], methods: [%s], rate: 1e-3, epochs: 2, batch: 6}\n", `"`+strings.Join(methods, `","`)+`"`)
 	require.NoError(t, os.WriteFile(plan, []byte(text), 0o600))
-	_, stderr, code := lab(t, "", append([]string{"paper", "--plan", plan, "--backbone", model, "--data", data,
+	_, stderr, code := labtest.Run(t, labtest.Program[benches](), "", append([]string{"paper", "--plan", plan, "--backbone", model, "--data", data,
 		"--report", dir, "--jobs", "2", "--threads", "1", "--precision", "fp32"}, args...)...)
 	records := map[string]paper.Record{}
 	lines, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))

@@ -1,4 +1,4 @@
-package main
+package live
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"assay/sidecar/localmodel"
 )
 
-// liveCmd groups the benchmarks of live scoring.
-type liveCmd struct {
-	Stops   liveStopsCmd   `cmd:"" help:"Count in which sentence violating responses are stopped, and how many compliant ones are, and compare with a scanner of chunks."`
-	Latency liveLatencyCmd `cmd:"" help:"Score many streams at the speed of their models and measure the delay of verdicts, the CPU time, and batch scoring alongside."`
-	Flood   liveFloodCmd   `cmd:"" help:"Open thousands of live sessions of a service at the same time while honest clients use it, and count those without a response."`
+// Command groups the benchmarks of live scoring.
+type Command struct {
+	Stops   stopsCmd   `cmd:"" help:"Count in which sentence violating responses are stopped, and how many compliant ones are, and compare with a scanner of chunks."`
+	Latency latencyCmd `cmd:"" help:"Score many streams at the speed of their models and measure the delay of verdicts, the CPU time, and batch scoring alongside."`
+	Flood   floodCmd   `cmd:"" help:"Open thousands of live sessions of a service at the same time while honest clients use it, and count those without a response."`
 }
 
 // token is a word with the white space before it, as most tokenizers of language models cut it. At the end of a text it

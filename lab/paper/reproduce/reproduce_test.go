@@ -1,4 +1,4 @@
-package main
+package reproduce
 
 import (
 	"bytes"
@@ -17,10 +17,10 @@ import (
 )
 
 // benchPaper runs the command with runs that take no time.
-func benchPaper(t *testing.T, c *paperCmd) (stdout, logged string, err error) {
+func benchPaper(t *testing.T, c *Command) (stdout, logged string, err error) {
 	t.Helper()
 	c.Preset, c.Jobs = paper.Small, 2
-	c.Start = func(*paperCmd) (paper.RunFunc, error) {
+	c.Start = func(*Command) (paper.RunFunc, error) {
 		return func(_ context.Context, s paper.Spec, progress func(int, int, string, float64)) (paper.Record, error) {
 			progress(1, 1, "stage", 0.1)
 			if s.Method == paper.SVDD {
@@ -36,7 +36,7 @@ func benchPaper(t *testing.T, c *paperCmd) (stdout, logged string, err error) {
 
 func TestBenchPaper(t *testing.T) {
 	dir := t.TempDir()
-	flags := paperCmd{Report: dir, Backbone: "models/tiny/", Datasets: []string{paper.SST2}, Seeds: []uint64{0}, SigmaMacro: []int{1}}
+	flags := Command{Report: dir, Backbone: "models/tiny/", Datasets: []string{paper.SST2}, Seeds: []uint64{0}, SigmaMacro: []int{1}}
 
 	c := flags
 	c.List = true
@@ -73,7 +73,7 @@ func TestBenchPaper(t *testing.T) {
 }
 
 func TestBenchPaperNamesWhatIsWrong(t *testing.T) {
-	for want, c := range map[string]paperCmd{
+	for want, c := range map[string]Command{
 		"--backbone":    {},
 		"dataset is":    {Backbone: "b", Datasets: []string{"sst3"}},
 		"no run of the": {Backbone: "b", Sigmas: []int{3}, Datasets: []string{paper.SST2}},

@@ -1,4 +1,4 @@
-package main
+package fleet
 
 import (
 	"context"
@@ -24,8 +24,8 @@ import (
 	"assay/sidecar/cli"
 )
 
-// fleetBrokerCmd measures the maximum throughput of NATS.
-type fleetBrokerCmd struct {
+// brokerCmd measures the maximum throughput of NATS.
+type brokerCmd struct {
 	Count         int          `default:"20000" help:"Responses of a row (${default})."`
 	Bytes         []int        `default:"1000,4000" help:"Lengths of responses in bytes (${default})."`
 	Instances     int          `default:"20" help:"Instances of each result (${default})."`
@@ -36,7 +36,7 @@ type fleetBrokerCmd struct {
 }
 
 // Help is shown by --help.
-func (*fleetBrokerCmd) Help() string {
+func (*brokerCmd) Help() string {
 	return `Example:
 
     assay-lab bench fleet broker
@@ -50,7 +50,7 @@ in ASSAY_REWARDS.`
 }
 
 // Run is called by kong.
-func (c *fleetBrokerCmd) Run(a *cli.App) error {
+func (c *brokerCmd) Run(a *cli.App) error {
 	for _, n := range append(append([]int{c.Count, c.Copies, len(c.Bytes), len(c.Window)}, c.Bytes...), c.Window...) {
 		if n < 1 {
 			return cli.Usage(errors.New("--count, --bytes, --window and --copies take positive numbers"))
@@ -75,7 +75,7 @@ func (c *fleetBrokerCmd) Run(a *cli.App) error {
 type brokerRow struct{ published, rewarded, both, cpu, response, reward float64 }
 
 // row measures publishing, consuming and both at the same time.
-func (c *fleetBrokerCmd) row(a *cli.App, bytes, window int) (row brokerRow, err error) {
+func (c *brokerCmd) row(a *cli.App, bytes, window int) (row brokerRow, err error) {
 	dir, err := os.MkdirTemp("", "assay-bench-*")
 	if err != nil {
 		return row, err

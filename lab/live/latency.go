@@ -1,4 +1,4 @@
-package main
+package live
 
 import (
 	"context"
@@ -24,8 +24,8 @@ import (
 	"assay/sidecar/cli"
 )
 
-// liveLatencyCmd scores streams in this process.
-type liveLatencyCmd struct {
+// latencyCmd scores streams in this process.
+type latencyCmd struct {
 	Streams []int         `default:"64,128,256,512" help:"Responses that are written at the same time (${default})."`
 	Rate    float64       `default:"30" help:"Words per second of each stream (${default})."`
 	Length  time.Duration `name:"seconds" default:"30s" help:"Length of each measurement (${default})."`
@@ -38,7 +38,7 @@ type liveLatencyCmd struct {
 }
 
 // Help is shown by --help.
-func (*liveLatencyCmd) Help() string {
+func (*latencyCmd) Help() string {
 	return `Example:
 
     assay-lab bench live latency
@@ -61,7 +61,7 @@ of --batch responses in flight:
   total %      tokens/s compared with batch scoring alone`
 }
 
-func (c *liveLatencyCmd) validate() error {
+func (c *latencyCmd) validate() error {
 	if len(c.Streams) == 0 || slices.Min(c.Streams) < 1 || c.Texts < 1 || c.Batch < 0 || c.Rate <= 0 || c.Length <= 0 || c.Warm < 0 || c.MaxInstances < 1 {
 		return cli.Usage(errors.New("--streams, --rate, --seconds, --texts and --max-instances take positive numbers, --batch and --warm 0 or more"))
 	}
@@ -69,7 +69,7 @@ func (c *liveLatencyCmd) validate() error {
 }
 
 // Run is called by kong.
-func (c *liveLatencyCmd) Run(a *cli.App) (err error) {
+func (c *latencyCmd) Run(a *cli.App) (err error) {
 	if err := c.validate(); err != nil {
 		return err
 	}
@@ -79,9 +79,9 @@ func (c *liveLatencyCmd) Run(a *cli.App) (err error) {
 	if err != nil {
 		return err
 	}
-	work := make([]liveText, len(texts))
+	work := make([]writtenText, len(texts))
 	for i, text := range texts {
-		if work[i], err = newLiveText(ctx, text); err != nil {
+		if work[i], err = newWrittenText(ctx, text); err != nil {
 			return err
 		}
 	}
@@ -93,9 +93,9 @@ func (c *liveLatencyCmd) Run(a *cli.App) (err error) {
 	defer func() { err = errors.Join(err, closeAll()) }()
 	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "streams\tbatch\tsentences/s\tp50 ms\tp90 ms\tp99 ms\tmax ms\tlate ms\tcpu %\ttokens/s\tper call\tbatch/s\tshare %\tceiling %\ttotal %\t")
-	var against liveBaseline
+	var against baseline
 	for _, run := range c.runs() {
-		m := liveMeasurement{c: c, scorer: model.Scorer, metrics: metrics, work: work, streams: run.streams, batch: run.batch}
+		m := measurement{c: c, scorer: model.Scorer, metrics: metrics, work: work, streams: run.streams, batch: run.batch}
 		if err := m.run(ctx); err != nil {
 			return err
 		}
@@ -111,27 +111,27 @@ func (c *liveLatencyCmd) Run(a *cli.App) (err error) {
 	return table.Flush()
 }
 
-type liveRun struct {
+type streamRun struct {
 	streams int
 	batch   bool
 }
 
 // runs are the measurements, in the order of the rows.
-func (c *liveLatencyCmd) runs() (runs []liveRun) {
+func (c *latencyCmd) runs() (runs []streamRun) {
 	if c.Batch > 0 {
-		runs = append(runs, liveRun{batch: true})
+		runs = append(runs, streamRun{batch: true})
 	}
 	for _, streams := range c.Streams {
-		runs = append(runs, liveRun{streams: streams})
+		runs = append(runs, streamRun{streams: streams})
 		if c.Batch > 0 {
-			runs = append(runs, liveRun{streams, true})
+			runs = append(runs, streamRun{streams, true})
 		}
 	}
 	return runs
 }
 
-// liveText is a response as it is written.
-type liveText struct {
+// writtenText is a response as it is written.
+type writtenText struct {
 	text      string
 	words     []string
 	sentences []writtenSentence // without those that the end of the text completes
@@ -140,13 +140,13 @@ type liveText struct {
 // writtenSentence is a sentence that ends before a byte offset, and the index of the word that completes it.
 type writtenSentence struct{ end, word int }
 
-func newLiveText(ctx context.Context, text string) (liveText, error) {
-	t := liveText{text: text, words: tokensOf(text)}
+func newWrittenText(ctx context.Context, text string) (writtenText, error) {
+	t := writtenText{text: text, words: tokensOf(text)}
 	var stream segmenter.Stream
 	for i, word := range t.words {
 		sentences, err := stream.Feed(ctx, word)
 		if err != nil {
-			return liveText{}, err
+			return writtenText{}, err
 		}
 		for _, sentence := range sentences {
 			t.sentences = append(t.sentences, writtenSentence{sentence.End, i})
@@ -157,7 +157,7 @@ func newLiveText(ctx context.Context, text string) (liveText, error) {
 
 // completes is the index of the word that completes the sentence with the end as a byte offset; len(words) if that is
 // the end of the text.
-func (t liveText) completes(end int) int {
+func (t writtenText) completes(end int) int {
 	for _, sentence := range t.sentences {
 		if end <= sentence.end {
 			return sentence.word
@@ -166,12 +166,12 @@ func (t liveText) completes(end int) int {
 	return len(t.words)
 }
 
-// liveMeasurement is a row of the table.
-type liveMeasurement struct {
-	c       *liveLatencyCmd
+// measurement is a row of the table.
+type measurement struct {
+	c       *latencyCmd
 	scorer  *rewardmodel.Scorer
 	metrics *prometheus.Registry // of the scorer
-	work    []liveText
+	work    []writtenText
 	streams int
 	batch   bool
 
@@ -188,8 +188,8 @@ type liveMeasurement struct {
 	tokens float64 // of these
 }
 
-// liveBaseline is what later rows are compared with.
-type liveBaseline struct {
+// baseline is what later rows are compared with.
+type baseline struct {
 	batch, batchTokens float64 // responses/s and tokens/s of batch scoring alone
 	streamTokens       float64 // tokens/s of the streams alone
 }
@@ -199,7 +199,7 @@ type liveBaseline struct {
 const batchesInFlight = 2
 
 // run measures for c.Length after c.Warm.
-func (m *liveMeasurement) run(ctx context.Context) error {
+func (m *measurement) run(ctx context.Context) error {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	group, running := errgroup.WithContext(running)
@@ -228,7 +228,7 @@ func (m *liveMeasurement) run(ctx context.Context) error {
 }
 
 // measured counts what happens in c.Length.
-func (m *liveMeasurement) measured(ctx context.Context) error {
+func (m *measurement) measured(ctx context.Context) error {
 	if err := load.WaitUntil(ctx, time.Now().Add(m.c.Warm)); err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func (m *liveMeasurement) measured(ctx context.Context) error {
 }
 
 // modelWork is the number of calls of the model since its start, and of their tokens.
-func (m *liveMeasurement) modelWork() (calls, tokens float64, err error) {
+func (m *measurement) modelWork() (calls, tokens float64, err error) {
 	families, err := m.metrics.Gather()
 	if err != nil {
 		return 0, 0, err
@@ -276,12 +276,12 @@ func (m *liveMeasurement) modelWork() (calls, tokens float64, err error) {
 // metricBatchTokens is the histogram of the tokens of a call.
 const metricBatchTokens = "assay_batch_tokens"
 
-func (m *liveMeasurement) text() liveText {
+func (m *measurement) text() writtenText {
 	return m.work[int(m.next.Add(1))%len(m.work)]
 }
 
 // stream writes one response after another, starting at begin.
-func (m *liveMeasurement) stream(ctx context.Context, begin time.Time) error {
+func (m *measurement) stream(ctx context.Context, begin time.Time) error {
 	for {
 		text := m.text()
 		if err := m.write(ctx, text, begin); err != nil {
@@ -291,12 +291,12 @@ func (m *liveMeasurement) stream(ctx context.Context, begin time.Time) error {
 	}
 }
 
-func (m *liveMeasurement) interval(words int) time.Duration {
+func (m *measurement) interval(words int) time.Duration {
 	return time.Duration(float64(words) / m.c.Rate * float64(time.Second))
 }
 
 // write writes a response. Word i is due i intervals after begin, and the end after the last one.
-func (m *liveMeasurement) write(ctx context.Context, text liveText, begin time.Time) error {
+func (m *measurement) write(ctx context.Context, text writtenText, begin time.Time) error {
 	session, err := m.scorer.Live(ctx, rewardmodel.LiveRequest{})
 	if err != nil {
 		return err
@@ -345,7 +345,7 @@ func waitUntil(ctx context.Context, t time.Time) (bool, error) {
 	return true, load.WaitUntil(ctx, t)
 }
 
-func (m *liveMeasurement) note(to *[]time.Duration, d time.Duration) {
+func (m *measurement) note(to *[]time.Duration, d time.Duration) {
 	if !m.measure.Load() {
 		return
 	}
@@ -355,7 +355,7 @@ func (m *liveMeasurement) note(to *[]time.Duration, d time.Duration) {
 }
 
 // scoreBatches scores one request after another.
-func (m *liveMeasurement) scoreBatches(ctx context.Context) error {
+func (m *measurement) scoreBatches(ctx context.Context) error {
 	for {
 		request := rewardmodel.Request{Priority: rewardmodel.PriorityBulk}
 		for range m.c.Batch {
@@ -374,12 +374,12 @@ func (m *liveMeasurement) scoreBatches(ctx context.Context) error {
 }
 
 // batchRate is the throughput of batch scoring, in responses per second.
-func (m *liveMeasurement) batchRate() float64 { return float64(m.scored) / m.took.Seconds() }
+func (m *measurement) batchRate() float64 { return float64(m.scored) / m.took.Seconds() }
 
 // tokenRate is the number of tokens that the model computes per second.
-func (m *liveMeasurement) tokenRate() float64 { return m.tokens / m.took.Seconds() }
+func (m *measurement) tokenRate() float64 { return m.tokens / m.took.Seconds() }
 
-func (m *liveMeasurement) row(against liveBaseline) string {
+func (m *measurement) row(against baseline) string {
 	cells := []any{m.streams, map[bool]string{false: "no", true: "yes"}[m.batch]}
 	cells = append(cells, slices.Repeat([]any{"-"}, 13)...)
 	format := func(v float64) string { return fmt.Sprintf("%.1f", v) }

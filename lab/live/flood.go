@@ -1,4 +1,4 @@
-package main
+package live
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"assay/sidecar/cli"
 )
 
-// liveFloodCmd opens many live sessions at once and keeps them open.
-type liveFloodCmd struct {
+// floodCmd opens many live sessions at once and keeps them open.
+type floodCmd struct {
 	Sessions int           `default:"10000" help:"Sessions that are opened, each over a connection of its own (${default})."`
 	Honest   int           `default:"8" help:"Honest clients, which score and stream (${default})."`
 	Baseline time.Duration `default:"10s" help:"Time before the flood in which only the honest clients use the service (${default})."`
@@ -28,7 +28,7 @@ type liveFloodCmd struct {
 }
 
 // Help is shown by --help.
-func (*liveFloodCmd) Help() string {
+func (*floodCmd) Help() string {
 	return `Example:
 
     assay-lab bench live flood
@@ -45,7 +45,7 @@ open files above --sessions.`
 }
 
 // Run is called by kong.
-func (c *liveFloodCmd) Run(a *cli.App) (err error) {
+func (c *floodCmd) Run(a *cli.App) (err error) {
 	if min(c.Sessions, c.Honest) < 1 || min(c.Baseline, c.Hold, c.Timeout) <= 0 {
 		return cli.Usage(errors.New("--sessions, --honest, --baseline, --hold and --timeout must be positive"))
 	}
@@ -69,7 +69,7 @@ func (c *liveFloodCmd) Run(a *cli.App) (err error) {
 }
 
 // measure prints the results, and fails if one of them is wrong.
-func (c *liveFloodCmd) measure(ctx context.Context, out io.Writer, service *bench.Service, texts []string) error {
+func (c *floodCmd) measure(ctx context.Context, out io.Writer, service *bench.Service, texts []string) error {
 	honest, err := newHonestClients(ctx, service.URL, texts, c.Honest)
 	if err != nil {
 		return err
@@ -126,12 +126,12 @@ func floodState(ctx context.Context, service *bench.Service) (map[string]float64
 		return nil, err
 	}
 	memory, err := service.Memory()
-	state[anonymous] = megabytes(memory.Anonymous)
+	state[anonymous] = float64(memory.Anonymous) / 1e6
 	return state, err
 }
 
 // quiet waits until the service has noticed that the flood is over.
-func (c *liveFloodCmd) quiet(ctx context.Context, service *bench.Service) error {
+func (c *floodCmd) quiet(ctx context.Context, service *bench.Service) error {
 	for start := time.Now(); time.Since(start) < c.Timeout; {
 		state, err := bench.MetricSums(ctx, service.URL, metricLiveSessions)
 		if err != nil {

@@ -1,4 +1,4 @@
-package main
+package fleet
 
 import (
 	"context"
@@ -21,8 +21,8 @@ import (
 	"assay/sidecar/cli"
 )
 
-// fleetLoadCmd streams responses as a trainer does.
-type fleetLoadCmd struct {
+// loadCmd streams responses as a trainer does.
+type loadCmd struct {
 	cli.InputFlags
 	arrivalFlags
 	cli.NATSFlags `group:"NATS:"`
@@ -30,7 +30,7 @@ type fleetLoadCmd struct {
 }
 
 // Help is shown by --help.
-func (*fleetLoadCmd) Help() string {
+func (*loadCmd) Help() string {
 	return `Example:
 
     assay-lab bench fleet load --text reviews.txt --nats-url nats://127.0.0.1:4222 --rate 20 --count 2000
@@ -41,7 +41,7 @@ assay-lab bench fleet simulate with the same input, --rate, --burst, --every, --
 }
 
 // Run is called by kong.
-func (c *fleetLoadCmd) Run(a *cli.App) error {
+func (c *loadCmd) Run(a *cli.App) error {
 	if err := c.validate(); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package live
 
 import (
 	"io"
@@ -33,7 +33,7 @@ func TestBenchLiveStops(t *testing.T) {
 {"id":"c","label":"violation","response":"One sentence."}
 `
 	require.NoError(t, os.WriteFile(file, []byte(bags), 0o600))
-	stdout, stderr, code := lab(t, "", "live", "stops", "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1", file)
+	stdout, stderr, code := run(t, "", "live", "stops", "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1", file)
 	require.Equal(t, cli.ExitDone, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	require.Len(t, lines, 1+len(stopMethods), stdout)
@@ -70,8 +70,8 @@ func TestStopRow(t *testing.T) {
 	}
 }
 
-func TestLiveText(t *testing.T) {
-	text, err := newLiveText(t.Context(), "One two. Three four. Five")
+func TestWrittenText(t *testing.T) {
+	text, err := newWrittenText(t.Context(), "One two. Three four. Five")
 	require.NoError(t, err)
 	require.Equal(t, 2, text.completes(8), "the next word completes the first sentence")
 	require.Equal(t, 4, text.completes(20))
@@ -79,7 +79,7 @@ func TestLiveText(t *testing.T) {
 }
 
 func TestBenchLiveLatency(t *testing.T) {
-	stdout, stderr, code := lab(t, "", "live", "latency", "--work", labtest.Texts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
+	stdout, stderr, code := run(t, "", "live", "latency", "--work", labtest.Texts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
 		"--streams", "2", "--rate", "200", "--seconds", "500ms", "--warm", "100ms", "--batch", "4")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
@@ -100,7 +100,7 @@ func TestBenchLiveRejectsInvalidFlags(t *testing.T) {
 		"--work":    {"latency", "--work", "nowhere.jsonl"},
 		"--hold":    {"flood", "--hold", "0s"},
 	} {
-		_, stderr, code := lab(t, "", append([]string{"live"}, args...)...)
+		_, stderr, code := run(t, "", append([]string{"live"}, args...)...)
 		require.Equal(t, cli.ExitUsage, code)
 		require.Contains(t, stderr, says)
 	}
@@ -112,7 +112,7 @@ func TestBenchLiveFlood(t *testing.T) {
 		t.Skip("it needs /proc")
 	}
 	t.Setenv("ASSAY_LIVE_SESSIONS", "6")
-	stdout, stderr, code := lab(t, "", "live", "flood", "--work", labtest.Texts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
+	stdout, stderr, code := run(t, "", "live", "flood", "--work", labtest.Texts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
 		"--sessions", "20", "--honest", "2", "--baseline", "300ms", "--hold", "300ms")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")

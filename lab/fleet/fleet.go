@@ -1,4 +1,4 @@
-package main
+package fleet
 
 import (
 	"context"
@@ -12,12 +12,12 @@ import (
 	"assay/sidecar/cli"
 )
 
-// fleetCmd groups the benchmarks that size a fleet.
-type fleetCmd struct {
-	Replica  fleetReplicaCmd  `cmd:"" help:"Load one running service with responses of several lengths, over HTTP and NATS streams."`
-	Broker   fleetBrokerCmd   `cmd:"" help:"Measure the throughput of NATS, with a scorer that takes no time."`
-	Load     fleetLoadCmd     `cmd:"" help:"Stream responses at given times to running replicas, and wait for their rewards."`
-	Simulate fleetSimulateCmd `cmd:"" help:"Simulate replicas that get the same responses at the same times."`
+// Command groups the benchmarks that size a fleet.
+type Command struct {
+	Replica  replicaCmd  `cmd:"" help:"Load one running service with responses of several lengths, over HTTP and NATS streams."`
+	Broker   brokerCmd   `cmd:"" help:"Measure the throughput of NATS, with a scorer that takes no time."`
+	Load     loadCmd     `cmd:"" help:"Stream responses at given times to running replicas, and wait for their rewards."`
+	Simulate simulateCmd `cmd:"" help:"Simulate replicas that get the same responses at the same times."`
 }
 
 // arrivalFlags specify when responses are published.

@@ -1,4 +1,4 @@
-package main
+package reproduce
 
 import (
 	"cmp"
@@ -16,10 +16,8 @@ import (
 	"assay/lab/paper"
 	"assay/lab/paper/baseline"
 	"assay/rewardmodel"
-	"assay/rewardmodel/bag"
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/encoder"
-	"assay/rewardmodel/eval"
 	"assay/rewardmodel/logistic"
 	"assay/rewardmodel/tokenizer"
 	"assay/rewardmodel/train"
@@ -28,7 +26,7 @@ import (
 )
 
 // run trains and evaluates a run of the paper. It reports the progress to report.
-func (j paperJob) run(ctx context.Context, log zerolog.Logger, report func(paperEvent)) (paper.Record, error) {
+func (j job) run(ctx context.Context, log zerolog.Logger, report func(event)) (paper.Record, error) {
 	name, flags, err := j.settings()
 	if err != nil {
 		return paper.Record{}, err
@@ -76,7 +74,7 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, report func(paper
 		Threshold: flags.ThresholdOf(method), Fold: flags.Fold, SigmaMicro: flags.SigmaMicro, SigmaMacro: flags.SigmaMacro,
 		Report: func(p train.Progress) {
 			curve.Add(p.Step, p.Stage, p.Loss)
-			report(paperEvent{Done: p.Step, Total: p.Steps, Stage: p.Stage, Loss: p.Loss})
+			report(event{Done: p.Step, Total: p.Steps, Stage: p.Stage, Loss: p.Loss})
 		},
 	})
 	if err != nil {
@@ -95,7 +93,7 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, report func(paper
 	if scores[0].Instances == nil && truncated+truncatedTest > 0 { // the method reads bags as one sequence
 		record.Note = fmt.Sprintf("%d training and %d test bags were longer than the model and truncated", truncated, truncatedTest)
 	}
-	if record.Metrics, err = measure(test, scores, record.Threshold); err != nil {
+	if record.Metrics, err = Measure(test, scores, record.Threshold); err != nil {
 		return paper.Record{}, err
 	}
 	c := &record.Counts
@@ -107,7 +105,7 @@ func (j paperJob) run(ctx context.Context, log zerolog.Logger, report func(paper
 		if err != nil {
 			return paper.Record{}, err
 		}
-		metrics, err := measure(test, scores, logistic.Sigmoid(at))
+		metrics, err := Measure(test, scores, logistic.Sigmoid(at))
 		if err != nil {
 			return paper.Record{}, err
 		}
@@ -127,7 +125,7 @@ func methodOf(name string, flags localmodel.MethodFlags) (train.Method, error) {
 }
 
 // settings parses the settings of a spec as the flags of the same names.
-func (j paperJob) settings() (method string, flags localmodel.MethodFlags, err error) {
+func (j job) settings() (method string, flags localmodel.MethodFlags, err error) {
 	method, pladt := strings.CutSuffix(j.Spec.Method, paper.PLADT)
 	args := []string{}
 	if pladt {
@@ -144,54 +142,6 @@ func (j paperJob) settings() (method string, flags localmodel.MethodFlags, err e
 		return "", flags, cli.Usage(fmt.Errorf("settings of %s: %w", j.Spec.Key(), err))
 	}
 	return method, flags, nil
-}
-
-// measure returns the bag metrics of scores, and the instance metrics if the method scores instances.
-func measure(d *train.Data, scores []train.Score, threshold float64) (map[string]float64, error) {
-	metrics, err := paper.Measure(bagScores(d, scores), threshold)
-	if err != nil {
-		return nil, err
-	}
-	byInstance := make([]eval.BagScores, len(scores))
-	for i, b := range d.Bags {
-		if scores[i].Instances == nil {
-			return metrics, nil
-		}
-		byInstance[i] = eval.BagScores{Label: label(b), Gold: b.Gold}
-		for _, m := range scores[i].Instances {
-			byInstance[i].Violations = append(byInstance[i].Violations, logistic.Sigmoid(m))
-		}
-	}
-	more, err := eval.Evaluate(byInstance, threshold, eval.Bootstrap{})
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range []string{"witness_hit1", "instance_auroc", "instance_auroc_mixed"} {
-		if value, ok := more.Metrics[name]; ok {
-			metrics[name] = value
-		}
-	}
-	return metrics, nil
-}
-
-func bagScores(d *train.Data, scores []train.Score) []eval.BagScores {
-	out := make([]eval.BagScores, len(scores))
-	for i, b := range d.Bags {
-		out[i] = eval.BagScores{Label: label(b), Violations: []float64{logistic.Sigmoid(scores[i].Bag)}}
-	}
-	return out
-}
-
-func label(b train.Bag) bag.Label {
-	if b.Violation {
-		return bag.Violation
-	}
-	return bag.Compliant
-}
-
-func count(d *train.Data) (violation, compliant, instances int) {
-	violation, compliant, unlabeled, normal := d.Counts()
-	return violation, compliant, unlabeled + normal
 }
 
 // cpuModel is the processor as the operating system calls it, else its architecture.
