@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/xid"
 
+	"assay/rewardmodel/reasoning"
 	"assay/segmenter"
 )
 
@@ -122,7 +123,8 @@ type Live struct {
 	timing  Timing
 
 	text   strings.Builder
-	filter answerFilter
+	filter reasoning.Filter
+	sent   int               // of text: it is divided into utterances, or is not the answer
 	stream *segmenter.Stream // of the current part of the answer
 	part   livePart
 
@@ -173,8 +175,7 @@ func (s *Scorer) Live(ctx context.Context, request LiveRequest) (*Live, error) {
 	}
 	l := &Live{scorer: s, ticket: ticket{id: rand.Uint64()}, request: request, combine: combine, stream: new(segmenter.Stream)}
 	l.work = preparation{Scorer: s, job: newJob(interactive, s.aspects()), seen: map[key]int{}, contexts: map[key]*promptContext{}}
-	l.filter.opened = request.Options.Reasoning == ReasoningSkipOpened
-	l.filter.held = !l.filter.opened && strings.HasSuffix(strings.TrimSpace(request.Prompt), thinkOpen)
+	l.filter = reasoning.NewFilter(request.Prompt, request.Options.Reasoning == ReasoningSkipOpened)
 	l.verdict = s.emptyVerdict(combine, request.Options)
 	l.spans = newSpanCounter(request.Options.OffsetUnit)
 	prompt := textWork(request.Prompt[max(0, len(request.Prompt)-contextBytes*s.config.ContextTokens):])
@@ -307,8 +308,8 @@ func (l *Live) segmentWork(bytes int) int64 {
 	switch {
 	case l.part.began:
 		bytes = l.text.Len() - max(l.open.start, l.part.start)
-	case !l.filter.inside:
-		bytes = l.text.Len() - l.filter.sent
+	case !l.filter.Inside():
+		bytes = l.text.Len() - l.sent
 	}
 	return workBytes * int64(bytes)
 }
@@ -318,7 +319,7 @@ func (l *Live) segmentWork(bytes int) int64 {
 func (l *Live) settle(ctx context.Context, final bool) (events []LiveEvent, err error) {
 	text := l.text.String()
 	for _, p := range l.pieces(text, final) {
-		if p.void {
+		if p.Void {
 			if l.part.reported {
 				events = append(events, LiveEvent{Reset: true, Utterance: LiveUtterance{Index: l.part.utterances}})
 			}
@@ -337,7 +338,7 @@ func (l *Live) settle(ctx context.Context, final bool) (events []LiveEvent, err 
 				return nil, err
 			}
 		}
-		if p.ends {
+		if p.Ends {
 			if err := l.closePart(ctx, text); err != nil {
 				return nil, err
 			}
@@ -350,13 +351,15 @@ func (l *Live) settle(ctx context.Context, final bool) (events []LiveEvent, err 
 }
 
 // pieces returns the new pieces of the answer.
-func (l *Live) pieces(text string, final bool) []answerPiece {
+func (l *Live) pieces(text string, final bool) []reasoning.Piece {
 	if l.request.Options.Reasoning != ReasoningScore {
-		return l.filter.feed(text, final)
+		pieces := l.filter.Feed(text, final)
+		l.sent = l.filter.Sent()
+		return pieces
 	}
-	piece := answerPiece{Span: segmenter.Span{Start: l.filter.sent, End: len(text)}}
-	l.filter.sent = len(text)
-	return []answerPiece{piece}
+	piece := reasoning.Piece{Span: segmenter.Span{Start: l.sent, End: len(text)}}
+	l.sent = len(text)
+	return []reasoning.Piece{piece}
 }
 
 func (l *Live) closePart(ctx context.Context, text string) error {

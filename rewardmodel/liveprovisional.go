@@ -24,7 +24,7 @@ const openBytes = 6
 
 // scoreOpen scores the open utterance if it has grown by LiveRequest.Provisional tokens.
 func (l *Live) scoreOpen(ctx context.Context) ([]LiveEvent, error) {
-	least, end := l.request.Provisional, l.filter.sent
+	least, end := l.request.Provisional, l.sent
 	start := max(l.open.start, l.part.start)
 	if least == 0 || !l.part.began || l.room() == 0 || end-max(start, l.open.tried) < least { // a token has at least one byte
 		return nil, nil

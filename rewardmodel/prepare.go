@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"assay/rewardmodel/reasoning"
 	"assay/segmenter"
 )
 
@@ -129,7 +130,7 @@ func (p *preparation) text(ctx context.Context, b *bag, item Item, text string, 
 	}
 	parts := []segmenter.Span{{End: len(text)}}
 	if o.Reasoning != ReasoningScore {
-		parts = answerParts(text, o.Reasoning)
+		parts = reasoning.Answer(text, o.Reasoning == ReasoningSkipOpened)
 	}
 	length := func(text string) (int, error) { return p.count(ctx, text) }
 	for _, part := range parts {

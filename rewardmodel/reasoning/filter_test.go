@@ -1,4 +1,4 @@
-package rewardmodel
+package reasoning
 
 import (
 	"math/rand/v2"
@@ -45,7 +45,7 @@ func TestAnswerParts(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var parts []string
-			for _, p := range answerParts(test.text, ReasoningSkip) {
+			for _, p := range Answer(test.text, false) {
 				parts = append(parts, test.text[p.Start:p.End])
 			}
 			if got := strings.Join(parts, "|"); got != test.want {
@@ -55,7 +55,7 @@ func TestAnswerParts(t *testing.T) {
 	}
 }
 
-// With ReasoningSkipOpened, only what an opening tag precedes is not a part.
+// With opened, only what an opening tag precedes is not a part.
 func TestAnswerPartsOfOpenedBlocks(t *testing.T) {
 	for text, want := range map[string]string{
 		"You are bad.</think>":              "You are bad.</think>",
@@ -67,7 +67,7 @@ func TestAnswerPartsOfOpenedBlocks(t *testing.T) {
 		"</think>":                          "</think>",
 	} {
 		var parts []string
-		for _, p := range answerParts(text, ReasoningSkipOpened) {
+		for _, p := range Answer(text, true) {
 			parts = append(parts, text[p.Start:p.End])
 		}
 		if got := strings.Join(parts, "|"); got != want {
@@ -82,7 +82,7 @@ func FuzzAnswerParts(f *testing.F) {
 	f.Add("~~~\n</think>\n~~~")
 	f.Fuzz(func(t *testing.T, text string) {
 		end := 0
-		for _, p := range answerParts(text, ReasoningSkip) {
+		for _, p := range Answer(text, false) {
 			if p.Start < end || p.End <= p.Start || p.End > len(text) {
 				t.Fatalf("%q: part %v after %d", text, p, end)
 			}
@@ -114,28 +114,28 @@ func TestAnswerPartsIsLinear(t *testing.T) {
 		"halves":  strings.Repeat("think>", size/6),
 	} {
 		start := time.Now()
-		answerParts(text+"\n<think>end", ReasoningSkip)
+		Answer(text+"\n<think>end", false)
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("%s: %d bytes took %v", name, len(text), took)
 		}
 	}
 }
 
-// streamedParts is answerParts for a text that arrives in pieces.
-func streamedParts(t *testing.T, text string, reasoning Reasoning, next func() int) (parts []segmenter.Span) {
+// streamedParts is Answer for a text that arrives in pieces.
+func streamedParts(t *testing.T, text string, opened bool, next func() int) (parts []segmenter.Span) {
 	t.Helper()
-	f := answerFilter{opened: reasoning == ReasoningSkipOpened}
+	f := Filter{opened: opened}
 	open, end := false, 0
 	for at := 0; ; {
 		cut := min(len(text), at+next())
 		final := cut == len(text)
-		for _, p := range f.feed(text[:cut], final) {
+		for _, p := range f.Feed(text[:cut], final) {
 			if p.Start < end || p.End > cut {
 				t.Fatalf("%q: piece %+v after %d of %d", text, p, end, cut)
 			}
 			end = p.End
 			switch {
-			case p.void && open:
+			case p.Void && open:
 				parts, open = parts[:len(parts)-1], false
 			case p.Start == p.End:
 			case open:
@@ -143,7 +143,7 @@ func streamedParts(t *testing.T, text string, reasoning Reasoning, next func() i
 			default:
 				parts, open = append(parts, p.Span), true
 			}
-			open = open && !p.ends
+			open = open && !p.Ends
 		}
 		if at = cut; final {
 			return parts
@@ -154,12 +154,12 @@ func streamedParts(t *testing.T, text string, reasoning Reasoning, next func() i
 func checkStreamedParts(t *testing.T, text string, seed uint64) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1))
-	for _, reasoning := range []Reasoning{ReasoningSkip, ReasoningSkipOpened} {
-		want := answerParts(text, reasoning)
+	for _, opened := range []bool{false, true} {
+		want := Answer(text, opened)
 		for _, most := range []int{1, 3, 20, 200} {
-			got := streamedParts(t, text, reasoning, func() int { return 1 + random.IntN(most) })
+			got := streamedParts(t, text, opened, func() int { return 1 + random.IntN(most) })
 			if !slices.Equal(got, want) {
-				t.Fatalf("%q in pieces of up to %d bytes, %s: got %v, want %v", text, most, reasoning, got, want)
+				t.Fatalf("%q in pieces of up to %d bytes, opened %v: got %v, want %v", text, most, opened, got, want)
 			}
 		}
 	}
@@ -198,9 +198,9 @@ func TestAnswerPartsAreReturnedEarly(t *testing.T) {
 		"Don`t <think>why</think>\nanswer": "Don`t |\nanswer",
 		"a<think>b":                        "a",
 	} {
-		var f answerFilter
+		var f Filter
 		var parts []string
-		for _, p := range f.feed(text, false) {
+		for _, p := range f.Feed(text, false) {
 			parts = append(parts, text[p.Start:p.End])
 		}
 		if got := strings.Join(parts, "|"); got != want {
@@ -230,7 +230,7 @@ func TestStreamedAnswerPartsIsLinear(t *testing.T) {
 		"ticks, tildes": strings.Repeat("~`", size/2),
 	} {
 		start := time.Now()
-		streamedParts(t, text, ReasoningSkip, func() int { return 1 })
+		streamedParts(t, text, false, func() int { return 1 })
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("%s: %d bytes took %v", name, len(text), took)
 		}
