@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -121,6 +122,51 @@ def test_reset(live_server: LiveServer) -> None:
         assert event.reset
         assert math.isnan(event.reward)
         assert not live.stopped
+
+
+class Channel:
+    """The receiving half of a session: messages of the service."""
+
+    def __init__(self, messages: list[dict[str, Any]]) -> None:
+        self.messages = [json.dumps(message) for message in messages]
+
+    def receive(self, _timeout: float | None) -> str | None:
+        return self.messages.pop(0) if self.messages else None
+
+
+class AsyncChannel(Channel):
+    async def receive(self, _timeout: float | None) -> str | None:  # type: ignore[override]
+        return super().receive(_timeout)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_partial_reset_keeps_the_verdict_before_it(asynchronous: bool) -> None:
+    def message(index: int, violation: float, stop: bool, **utterance: Any) -> dict[str, Any]:
+        found = {"index": index, "start": 0, "end": 1, "text": "x", "violation": violation, **utterance}
+        running = {"violation": violation, "reward": 1 - violation, "compliant": not stop, "stop": stop}
+        return {"utterance": found, **running}
+
+    messages = [message(0, 0.1, False), message(1, 0.9, True), message(2, 0.95, True)]
+    messages += [{"reset": {"index": 2}}, message(2, 0.96, True, provisional=True), {"reset": {"index": 1}}]
+    messages += [message(1, 0.2, False), {"reset": {}}]
+    seen = []
+    if asynchronous:
+
+        async def main() -> None:
+            live = ac.AsyncLive(AsyncChannel(messages), "", 1)  # type: ignore[arg-type]
+            while await live.receive(0):
+                seen.append((live.last and live.last.violation, live.stopped))
+
+        asyncio.run(main())
+    else:
+        live = ac.Live(Channel(messages), "", 1)  # type: ignore[arg-type]
+        while live.receive(0):
+            seen.append((live.last and live.last.violation, live.stopped))
+    assert seen == [
+        *[(0.1, False), (0.9, True), (0.95, True)],
+        *[(0.9, True), (0.9, True), (0.1, False)],
+        *[(0.2, False), (None, False)],
+    ]
 
 
 def test_a_failed_session_stays_failed(live_server: LiveServer) -> None:

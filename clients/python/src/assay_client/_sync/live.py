@@ -30,8 +30,9 @@ class Live:
         self._timeout = timeout
         self._closing = False
         self._failure: Exception | None = None
+        self._settled: list[LiveEvent] = []  # of the complete utterances that no reset has voided
         self.last: LiveEvent | None = None
-        """The event about the latest completed utterance, since the last reset."""
+        """The event about the latest complete utterance that no reset has voided."""
         self.result: Result | None = None
         """The result of the whole response, once `finish` or `events` returned it."""
 
@@ -85,9 +86,10 @@ class Live:
 
     def _remember(self, event: LiveEvent) -> None:
         if event.reset:
-            self.last = None
+            del self._settled[event.reset_index :]
         elif event.utterance is not None and not event.utterance.provisional:
-            self.last = event
+            self._settled.append(event)
+        self.last = self._settled[-1] if self._settled else None
 
     def feed(self, text: str) -> list[LiveEvent]:
         """Appends text to the response; returns the events that have arrived, without waiting."""
