@@ -4,38 +4,46 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"time"
+
+	"assay/rewardmodel/batching"
 )
 
-// standingTime is how much work of a priority may be queued while its requests are
-// refused. A queue that stays full serves no more than a short one, only later.
-const standingTime = 2 * time.Second
-
-// promisedShare is the part of the throughput that is promised to requests that
-// were refused. The rest is what the model waits between its calls.
-const promisedShare = 0.9
-
-// ticket identifies a request whenever it is sent.
-type ticket struct {
-	id       uint64
-	bytes    int  // of its texts
-	promised bool // it was refused, and comes at the time that it was promised
+// ticket identifies a request by its texts: a client that retries sends the same ones.
+func (s *Scorer) ticket(req Request) (t batching.Ticket) {
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	write := func(text string) {
+		t.Bytes += len(text)
+		_, _ = h.WriteString(text) // it never fails
+		_ = h.WriteByte(0)
+	}
+	for _, it := range req.Responses {
+		write(it.Prompt)
+		if it.Response != nil {
+			write(*it.Response)
+		}
+		for _, m := range it.Messages {
+			write(m.Content)
+		}
+		for _, text := range it.Instances {
+			write(text)
+		}
+	}
+	t.ID = h.Sum64()
+	return t
 }
 
 // checkAdmission rejects a request of a priority that has so many tokens or more, while
 // the queue has no room for it: before it is segmented, and while it is tokenized.
-func (s *Scorer) checkAdmission(p priority, t *ticket, tokens int) error {
+func (s *Scorer) checkAdmission(p batching.Priority, t *batching.Ticket, tokens int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return ErrClosed
 	}
-	now := time.Now()
-	t.promised = t.promised || s.waiting[p].claim(now, t.id)
-	if !s.scheduler.fits(p, s.scheduler.charge(p, tokens), s.reserved(now, t)) {
-		return s.overloaded(now, p, t.id, max(tokens, s.textCost.of(t.bytes)), 0)
-	}
-	return nil
+	return overloaded(s.queue.Check(time.Now(), p, t, tokens))
 }
 
 // admit queues work, unless the queue is full, or so full that the work would not
@@ -47,74 +55,24 @@ func (s *Scorer) admit(ctx context.Context, work *job) error {
 		return ErrClosed
 	}
 	now := time.Now()
-	s.textCost.observe(work.ticket.bytes, work.tokens)
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := s.checkDeadline(now, work, deadline.Sub(now)); err != nil {
-			return err
-		}
+	deadline, _ := ctx.Deadline()
+	coalesced, refused := s.queue.Admit(now, deadline, &work.Job)
+	if refused != nil {
+		return overloaded(refused)
 	}
-	if !s.scheduler.fits(work.priority, s.scheduler.charge(work.priority, work.tokens), s.reserved(now, &work.ticket)) {
-		return s.overloaded(now, work.priority, work.ticket.id, work.tokens, 0)
-	}
-	s.waiting[work.priority].take(work.ticket.id)
-	coalesced := s.scheduler.coalesced
-	s.scheduler.enqueue(work)
 	work.admitted = now
-	s.metrics.coalesced.Add(float64(s.scheduler.coalesced - coalesced))
-	s.metrics.queueTokens.Set(float64(s.scheduler.tokens))
+	s.metrics.coalesced.Add(float64(coalesced))
+	s.metrics.queueTokens.Set(float64(s.queue.Tokens()))
 	s.work.Signal()
 	return nil
 }
 
-// reserved is the part of the queue that is held for others than the request of t:
-// at most half of it, in case they do not come. A promise may exceed the limit of
-// its priority by as much, in case the model became slower.
-func (s *Scorer) reserved(now time.Time, t *ticket) (tokens [priorities]int) {
-	for p := range priorities {
-		half := s.scheduler.limitOf(p) / 2
-		s.waiting[p].advance(now)
-		switch {
-		case !t.promised:
-			tokens[p] = min(s.waiting[p].held, half)
-		case s.scheduler.standing[p] > 0:
-			tokens[p] = -half
-		}
-	}
-	return tokens
-}
-
-// checkDeadline rejects work that cannot be completed within the timeout of its
-// caller because of the jobs ahead of it: its result would be discarded. With an
-// empty queue, work is always admitted, because the measured throughput may be that
-// of another kind of work.
-func (s *Scorer) checkDeadline(now time.Time, work *job, timeout time.Duration) error {
-	ahead := max(0, sum(s.reserved(now, &work.ticket)))
-	if len(s.scheduler.jobs) == 0 || s.throughput.timeFor(s.scheduler.tokens+ahead+work.tokens) <= timeout {
+// overloaded returns nil where nothing was refused.
+func overloaded(r *batching.Refusal) error {
+	if r == nil {
 		return nil
 	}
-	if needed := s.throughput.timeFor(s.scheduler.minTokens(work) + ahead); needed > timeout {
-		err := s.overloaded(now, work.priority, work.ticket.id, work.tokens, needed-timeout)
-		err.Reason = fmt.Sprintf("the request would take %v with the queued work ahead of it, longer than its timeout of %v",
-			needed.Round(time.Millisecond), timeout.Round(time.Millisecond))
-		return err
-	}
-	return nil
-}
-
-// overloaded refuses a request that counts tokens, and promises it a time: when the
-// queue has room for it, but at least after wait, and after those that were refused
-// before it.
-func (s *Scorer) overloaded(now time.Time, p priority, id uint64, tokens int, wait time.Duration) *OverloadedError {
-	if wait == 0 {
-		s.scheduler.standing[p] = s.standingLimit()
-		wait = s.throughput.timeFor(s.scheduler.excess(p, tokens))
-	}
-	share := promisedShare
-	if other := 1 - p; s.scheduler.charged[other] > 0 {
-		share *= p.share()
-	}
-	takes := time.Duration(float64(s.throughput.timeFor(tokens)) / share)
-	return &OverloadedError{RetryAfter: s.waiting[p].promise(now, id, wait, takes, s.scheduler.charge(p, tokens)).Round(time.Millisecond)}
+	return &OverloadedError{RetryAfter: r.RetryAfter, Reason: r.Reason}
 }
 
 // compute admits work and waits for its margins.
@@ -148,8 +106,8 @@ func canceled(ctx context.Context) error {
 }
 
 func (s *Scorer) remove(work *job) {
-	s.scheduler.remove(work)
-	s.metrics.queueTokens.Set(float64(s.scheduler.tokens))
+	s.queue.Remove(&work.Job)
+	s.metrics.queueTokens.Set(float64(s.queue.Tokens()))
 }
 
 // rejected counts a request that ends with err.

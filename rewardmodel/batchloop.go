@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"assay/rewardmodel/batching"
 )
 
 // run computes batch after batch until the scorer is closed and drained.
@@ -23,26 +25,29 @@ func (s *Scorer) run() {
 func (s *Scorer) nextBatch() []*sequence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.scheduler.jobs) == 0 && !s.closed {
+	for s.queue.Waiting() == 0 && !s.closed {
 		s.work.Wait()
 	}
-	batch, reason := s.scheduler.nextBatch()
-	if len(batch) == 0 {
+	batch := s.queue.Next()
+	if len(batch.Sequences) == 0 {
 		return nil
 	}
-	s.exclusive = s.scheduler.exclusive
-	s.metrics.batches.WithLabelValues(reason).Inc()
+	s.exclusive = nil
+	if batch.Exclusive != nil {
+		s.exclusive = batch.Exclusive.Owner.computing
+	}
+	s.metrics.batches.WithLabelValues(batch.Reason).Inc()
 	now := time.Now()
-	for _, q := range batch {
-		for w := range q.waiters() {
-			if !w.job.started {
-				w.job.started = true
-				w.job.trace.scheduled(now)
-				s.metrics.wait.Observe(now.Sub(w.job.admitted).Seconds())
+	for _, q := range batch.Sequences {
+		for w := range q.Waiters() {
+			if j := w.Job.Owner; !j.started {
+				j.started = true
+				j.trace.scheduled(now)
+				s.metrics.wait.Observe(now.Sub(j.admitted).Seconds())
 			}
 		}
 	}
-	return batch
+	return batch.Sequences
 }
 
 // runBatch computes a batch and delivers its margins. When the model fails on a
@@ -73,10 +78,10 @@ func (s *Scorer) byJob(batch []*sequence) [][]*sequence {
 	index := make(map[*job]int)
 	var parts [][]*sequence
 	for _, q := range batch {
-		i, ok := index[q.first.job]
+		i, ok := index[q.First().Owner]
 		if !ok {
 			i = len(parts)
-			index[q.first.job] = i
+			index[q.First().Owner] = i
 			parts = append(parts, nil)
 		}
 		parts[i] = append(parts[i], q)
@@ -91,21 +96,20 @@ func (s *Scorer) infer(batch []*sequence) ([][]float32, error) {
 	margins := make([][]float32, len(batch))
 	places := make([]int, 0, len(batch)) // in margins, of what is computed
 	inputs := make([]Sequence, 0, len(batch))
-	var work batchBuilder // whose tokens count each context once
 	for i, q := range batch {
-		if q.whole {
-			if cached, ok := s.cache.get(q.key); ok {
+		if q.Whole {
+			if cached, ok := s.cache.get(q.Key); ok {
 				margins[i] = cached
 				continue
 			}
 		}
-		places, inputs = append(places, i), append(inputs, q.Sequence)
-		work.add(q)
+		places, inputs = append(places, i), append(inputs, q.Input)
 	}
 	if len(inputs) == 0 {
 		return margins, nil
 	}
-	call.start, call.sequences, call.tokens = time.Now(), len(inputs), work.tokens
+	call.sequences, call.tokens = len(inputs), batching.Tokens(inputs)
+	call.start = time.Now()
 	computed, err := s.callExclusive(inputs)
 	call.took, call.failed = time.Since(call.start), err != nil
 	s.observe(batch, call)
@@ -154,16 +158,16 @@ func (s *Scorer) observe(batch []*sequence, call batchCall) {
 	jobs := make(map[*job]bool)
 	traced := false
 	for _, q := range batch {
-		for w := range q.waiters() {
-			jobs[w.job] = true
-			traced = traced || w.job.trace != nil
+		for w := range q.Waiters() {
+			jobs[w.Job.Owner] = true
+			traced = traced || w.Job.Owner.trace != nil
 		}
 	}
 	if traced {
 		shared := call // a copy, so that call itself is not on the heap
 		shared.end, shared.requests = time.Now(), len(jobs)
 		for j := range jobs {
-			if !j.ended {
+			if !j.Ended() {
 				j.trace.called(&shared)
 			}
 		}
@@ -174,37 +178,7 @@ func (s *Scorer) observe(batch []*sequence, call batchCall) {
 	for j := range jobs {
 		j.inference += call.took
 	}
-	s.throughput.observe(call.tokens, call.took)
-	s.scheduler.limit = s.queueLimit()
-	for p := range priorities {
-		if s.scheduler.standing[p] > 0 {
-			s.scheduler.standing[p] = 0
-			if s.scheduler.waits(p) {
-				s.scheduler.standing[p] = s.standingLimit()
-			}
-		}
-	}
-	s.scheduler.quick = s.throughput.capacity(shortTime)
-}
-
-// shortTime is how long a batch with interactive jobs takes if bulk jobs fill it. A
-// sentence of a live session waits for such a batch at most, and is computed in
-// another: the aim is 50 ms, of which the rest is for all that is not the model.
-const shortTime = 18 * time.Millisecond
-
-// queueLimit is how many tokens may wait: at most MaxQueueTokens, and no more
-// than are computed within MaxQueueTime.
-func (s *Scorer) queueLimit() int {
-	if s.config.MaxQueueTime == 0 {
-		return s.config.MaxQueueTokens
-	}
-	return min(s.config.MaxQueueTokens, max(s.throughput.capacity(s.config.MaxQueueTime), s.config.MaxBatchTokens))
-}
-
-// standingLimit is how many tokens of a priority may wait from a refusal on, until
-// none of it wait.
-func (s *Scorer) standingLimit() int {
-	return min(s.queueLimit(), max(s.throughput.capacity(standingTime), 2*s.config.MaxBatchTokens))
+	s.queue.Computed(call.tokens, call.took)
 }
 
 // deliver distributes margins and ends the jobs that are complete.
@@ -215,18 +189,30 @@ func (s *Scorer) deliver(batch []*sequence, margins [][]float32) {
 		var err error
 		if bad := slices.IndexFunc(margins[i], notFinite); bad >= 0 {
 			err = fmt.Errorf("%w: its margin of a sequence of %d tokens is %v", ErrModel, len(q.IDs), margins[i][bad])
-		} else if q.whole {
-			s.cache.put(q.key, margins[i])
+		} else if q.Whole {
+			s.cache.put(q.Key, margins[i])
 		}
-		s.scheduler.complete(q)
-		for w := range q.waiters() {
-			if err != nil || s.scheduler.setMargins(w, margins[i]) {
-				s.end(w.job, err)
+		s.queue.Complete(q)
+		for w := range q.Waiters() {
+			if err != nil || s.setMargins(w, margins[i]) {
+				s.end(w.Job.Owner, err)
 			}
 		}
 	}
-	s.metrics.queueTokens.Set(float64(s.scheduler.tokens))
+	s.metrics.queueTokens.Set(float64(s.queue.Tokens()))
 	s.metrics.cacheBytes.Set(float64(s.cache.bytes()))
+}
+
+// setMargins gives a waiter the margins of its sequence, and reports whether its job is
+// complete.
+func (s *Scorer) setMargins(w waiter, margins []float32) bool {
+	if !w.Job.Ended() {
+		own := w.Job.Owner.marginsOf(w.Place)
+		for a, have := range own {
+			own[a] = max(have, margins[a])
+		}
+	}
+	return s.queue.Deliver(w)
 }
 
 func notFinite(m float32) bool { return math.IsNaN(float64(m)) || math.IsInf(float64(m), 0) }
@@ -236,16 +222,16 @@ func notFinite(m float32) bool { return math.IsNaN(float64(m)) || math.IsInf(flo
 func (s *Scorer) fail(batch []*sequence, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.end(batch[0].first.job, err)
+	s.end(batch[0].First().Owner, err)
 	for _, q := range batch {
-		s.scheduler.retry(q)
+		s.queue.Retry(q)
 	}
-	s.metrics.queueTokens.Set(float64(s.scheduler.tokens))
+	s.metrics.queueTokens.Set(float64(s.queue.Tokens()))
 }
 
 // end gives a job its outcome, once.
 func (s *Scorer) end(j *job, err error) {
-	if j.ended {
+	if j.Ended() {
 		return
 	}
 	s.remove(j)

@@ -240,8 +240,8 @@ func TestCancel(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		s.mu.Lock()
-		if s.scheduler.tokens != 8 || len(s.scheduler.jobs) != 0 {
-			t.Errorf("%d tokens and %d jobs wait, want only those in the batch", s.scheduler.tokens, len(s.scheduler.jobs))
+		if s.queue.Tokens() != 8 || s.queue.Waiting() != 0 {
+			t.Errorf("%d tokens and %d jobs wait, want only those in the batch", s.queue.Tokens(), s.queue.Waiting())
 		}
 		s.mu.Unlock()
 		if err := release(g, first); err != nil {

@@ -12,12 +12,8 @@ import (
 // margins, the node and its slot in the table. TestCacheBytes measures 112 to 127 in a full cache.
 const cacheEntryBytes = 128
 
-// key identifies the text of an instance and its context: a 128-bit hash whose seeds
-// are random for each scorer, so that no client can construct a collision.
-type key struct{ hi, lo uint64 }
-
 // window is the key of the i-th window of an instance; the first is k itself.
-func (k key) window(i int) key { return key{k.hi, k.lo + uint64(i)} }
+func window(k key, i int) key { return key{Hi: k.Hi, Lo: k.Lo + uint64(i)} }
 
 // cache maps the texts of instances to their margins, for one model.
 type cache struct {
@@ -45,8 +41,10 @@ func newCache(bytes int64, aspects int) (*cache, error) {
 	return c, nil
 }
 
+// key identifies the text of an instance: a 128-bit hash whose seeds are random for each
+// scorer, so that no client can construct a collision.
 func (c *cache) key(text string) key {
-	return key{maphash.String(c.high, text), maphash.String(c.low, text)}
+	return key{Hi: maphash.String(c.high, text), Lo: maphash.String(c.low, text)}
 }
 
 // keyIn is the key of text in a context with the given key.
@@ -58,7 +56,7 @@ func (c *cache) keyIn(context key, text string) key {
 		h.WriteString(text)
 		return h.Sum64()
 	}
-	return key{of(c.high), of(c.low)}
+	return key{Hi: of(c.high), Lo: of(c.low)}
 }
 
 // get returns the margins of an instance, one for each aspect.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"assay/internal/ctxtest"
+	"assay/rewardmodel/batching"
 )
 
 // TestPrepareCanceled cancels the preparation of one large response during its
@@ -21,13 +22,13 @@ func TestPrepareCanceled(t *testing.T) {
 	} {
 		const never = 1 << 30
 		ctx := &ctxtest.Countdown{Context: t.Context(), Left: never}
-		_, _, err := s.prepare(ctx, Request{Responses: []Item{{Response: &text}}, Options: options}, ticket{})
+		_, _, err := s.prepare(ctx, Request{Responses: []Item{{Response: &text}}, Options: options}, batching.Ticket{})
 		require.NoError(t, err)
 		checks := never - ctx.Left
 		require.Greater(t, checks, 10)
 		for _, at := range []int{0, 1, 5, checks / 2, checks - 1} {
 			ctx := &ctxtest.Countdown{Context: t.Context(), Left: at}
-			_, _, err := s.prepare(ctx, Request{Responses: []Item{{Response: &text}}, Options: options}, ticket{})
+			_, _, err := s.prepare(ctx, Request{Responses: []Item{{Response: &text}}, Options: options}, batching.Ticket{})
 			require.ErrorIs(t, err, context.Canceled)
 			require.ErrorContains(t, err, "the caller canceled")
 			require.GreaterOrEqual(t, ctx.Left, -4, "it continues after the end")

@@ -101,8 +101,8 @@ func chaos(t *testing.T, cacheBytes int64) {
 	t.Logf("outcomes: %v", seen)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.scheduler.tokens != 0 || s.scheduler.held() != 0 || len(s.scheduler.jobs) != 0 || len(s.scheduler.pending) != 0 {
-		t.Errorf("left behind: %d tokens, a charge of %d, %d jobs, %d sequences", s.scheduler.tokens, s.scheduler.held(), len(s.scheduler.jobs), len(s.scheduler.pending))
+	if !s.queue.Empty() {
+		t.Errorf("left behind: %d tokens, %d jobs", s.queue.Tokens(), s.queue.Waiting())
 	}
 }
 

@@ -126,8 +126,8 @@ func TestCoalescedWorkSurvivesAFailure(t *testing.T) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(s.scheduler.pending) > 0 || s.scheduler.tokens > 0 {
-			t.Errorf("left behind: %d sequences, %d tokens", len(s.scheduler.pending), s.scheduler.tokens)
+		if !s.queue.Empty() {
+			t.Errorf("left behind: %d jobs, %d tokens", s.queue.Waiting(), s.queue.Tokens())
 		}
 	})
 }

@@ -85,5 +85,5 @@ func (b bag) bytes(o Options, aspects int) int64 {
 // held is the memory of the distinct instances and prompts so far.
 func (p *preparation) held() int64 {
 	prompts := int64(len(p.contexts)) * (promptBytes + tokenBytes*int64(p.config.ContextTokens))
-	return prompts + (uniqueBytes+marginBytes*int64(p.aspects()-1))*int64(p.job.distinct()) + tokenBytes*int64(p.job.tokens)
+	return prompts + (uniqueBytes+marginBytes*int64(p.aspects()-1))*int64(p.job.distinct()) + tokenBytes*int64(p.job.Tokens())
 }

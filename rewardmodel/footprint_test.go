@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"assay/rewardmodel/batching"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -43,7 +45,7 @@ func TestFootprint(t *testing.T) {
 			}
 			req.Options = req.Options.withDefaults()
 			kept := allocated(func() prepared {
-				j, bags, err := s.prepare(t.Context(), req, ticket{})
+				j, bags, err := s.prepare(t.Context(), req, batching.Ticket{})
 				require.NoError(t, err)
 				for _, b := range bags {
 					raise(b.utterances, b.wholes, j)
@@ -104,7 +106,7 @@ func TestPromptIsCharged(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	req.Options = req.Options.withDefaults()
-	_, _, err = s.prepare(t.Context(), req, ticket{})
+	_, _, err = s.prepare(t.Context(), req, batching.Ticket{})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, held[0], int64((workBytes+wordBytes)*500*contextBytes))
 	require.GreaterOrEqual(t, req.Memory.held, int64(2*500*tokenBytes))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/xid"
 
+	"assay/rewardmodel/batching"
 	"assay/rewardmodel/reasoning"
 	"assay/segmenter"
 )
@@ -115,8 +116,8 @@ type LiveUtterance struct {
 // events of utterances that were reported before.
 type Live struct {
 	scorer  *Scorer
-	ticket  ticket      // of all its jobs
-	request LiveRequest // with default options
+	ticket  batching.Ticket // of all its jobs
+	request LiveRequest     // with default options
 	combine combiner
 	work    preparation // its job holds all margins of the session
 	err     error       // why the session has failed
@@ -173,8 +174,8 @@ func (s *Scorer) Live(ctx context.Context, request LiveRequest) (*Live, error) {
 			return nil, err
 		}
 	}
-	l := &Live{scorer: s, ticket: ticket{id: rand.Uint64()}, request: request, combine: combine, stream: new(segmenter.Stream)}
-	l.work = preparation{Scorer: s, job: newJob(interactive, s.aspects()), seen: map[key]int{}, contexts: map[key]*promptContext{}}
+	l := &Live{scorer: s, ticket: batching.Ticket{ID: rand.Uint64()}, request: request, combine: combine, stream: new(segmenter.Stream)}
+	l.work = preparation{Scorer: s, job: newJob(batching.Interactive, s.aspects()), seen: map[key]int{}, contexts: map[key]*promptContext{}}
 	l.filter = reasoning.NewFilter(request.Prompt, request.Options.Reasoning == ReasoningSkipOpened)
 	l.verdict = s.emptyVerdict(combine, request.Options)
 	l.spans = newSpanCounter(request.Options.OffsetUnit)
@@ -507,13 +508,13 @@ func (l *Live) recount() {
 // the margins of the last one. It returns the tokens that the model had to read.
 func (l *Live) compute(ctx context.Context, p *preparation, add func() error) (tokens int, err error) {
 	t := l.ticket
-	if err := l.scorer.checkAdmission(interactive, &t, 1); err != nil {
+	if err := l.scorer.checkAdmission(batching.Interactive, &t, 1); err != nil {
 		return 0, err
 	}
 	start := time.Now()
 	margins := p.job.margins
-	p.job = newJob(interactive, l.scorer.aspects())
-	p.job.margins, p.job.ticket = margins, t
+	p.job = newJob(batching.Interactive, l.scorer.aspects())
+	p.job.margins, p.job.Ticket = margins, t
 	p.instances, p.misses = 0, 0
 	if p.context != nil {
 		p.context.queued = false
@@ -526,7 +527,7 @@ func (l *Live) compute(ctx context.Context, p *preparation, add func() error) (t
 	l.scorer.metrics.cacheHits.Add(float64(p.instances - p.misses))
 	prepared := time.Now()
 	l.timing.Tokenize += milliseconds(prepared.Sub(start))
-	if tokens = p.job.tokens; len(p.job.sequences) > 0 {
+	if tokens = p.job.Tokens(); p.job.Remaining() > 0 {
 		if err := l.scorer.compute(ctx, p.job); err != nil {
 			return 0, err
 		}

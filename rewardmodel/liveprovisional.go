@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"assay/rewardmodel/batching"
 	"assay/segmenter"
 )
 
@@ -39,7 +40,7 @@ func (l *Live) scoreOpen(ctx context.Context) ([]LiveEvent, error) {
 	}
 	l.open.scored = span.End
 	u := utterance{text: text, span: span}
-	work := preparation{Scorer: l.scorer, job: newJob(interactive, l.scorer.aspects()), seen: map[key]int{}, context: l.work.context}
+	work := preparation{Scorer: l.scorer, job: newJob(batching.Interactive, l.scorer.aspects()), seen: map[key]int{}, context: l.work.context}
 	tokens, err := l.compute(ctx, &work, func() (err error) {
 		u.unique, err = work.add(ctx, u.String())
 		return err

@@ -1,15 +1,14 @@
 package rewardmodel
 
-import "context"
+import (
+	"context"
 
-// Sequence is the input of the model for an instance, or for one window of it.
-type Sequence struct {
-	// IDs are the tokens of the instance, with special tokens.
-	IDs []int32
-	// Context is the tokens of what the response answers, with special tokens; empty:
-	// none. Sequences of a batch that have the same slice share its computation.
-	Context []int32
-}
+	"assay/rewardmodel/batching"
+)
+
+// Sequence is the input of the model for an instance, or for one window of it. Its context
+// is the tokens of what the response answers.
+type Sequence = batching.Input
 
 // Model turns token sequences into margins. It is called from one goroutine.
 type Model interface {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"assay/rewardmodel/batching"
 	"assay/rewardmodel/reasoning"
 	"assay/segmenter"
 )
@@ -47,10 +48,10 @@ func (b bag) margins(work *job, aspect int) []float32 {
 
 // prepare segments and tokenizes a request, and rejects it as soon as it has more
 // tokens than the queue has room for. Equal instances share one margin. What the cache
-// knows is filled in; what is left to compute is in job.sequences.
-func (s *Scorer) prepare(ctx context.Context, req Request, t ticket) (*job, []bag, error) {
+// knows is filled in; what is left to compute is added to the job.
+func (s *Scorer) prepare(ctx context.Context, req Request, t batching.Ticket) (*job, []bag, error) {
 	p := preparation{Scorer: s, job: newJob(req.priority(), s.aspects()), seen: make(map[key]int), contexts: make(map[key]*promptContext)}
-	p.job.exclusive, p.job.ticket = req.Exclusive, t
+	p.job.computing, p.job.Exclusive, p.job.Ticket = req.Exclusive, req.Exclusive != nil, t
 	bags := make([]bag, len(req.Responses))
 	instances := 0
 	for i, item := range req.Responses {
@@ -177,15 +178,15 @@ func (p *preparation) utterance(ctx context.Context, b *bag, item Item, u uttera
 			return err
 		}
 	}
-	tokens := p.job.tokens
+	tokens := p.job.Tokens()
 	if u.unique, err = p.add(ctx, u.String()); err != nil {
 		return err
 	}
 	b.utterances = append(b.utterances, u)
-	if p.job.tokens == tokens {
+	if p.job.Tokens() == tokens {
 		return nil
 	}
-	return p.checkAdmission(p.job.priority, &p.job.ticket, p.job.tokens)
+	return p.checkAdmission(p.job.Priority, &p.job.Ticket, p.job.Tokens())
 }
 
 // count is the length that the segmenter splits by. No tokenizer makes more tokens than
@@ -250,7 +251,7 @@ func (p *preparation) add(ctx context.Context, text string) (int, error) {
 		p.job.windowed = append(p.job.windowed, windowed{k, unique})
 	}
 	for i, ids := range windows {
-		p.addSequence(ids, k.window(i), len(windows) == 1, unique)
+		p.addSequence(ids, window(k, i), len(windows) == 1, unique)
 	}
 	return unique, nil
 }

@@ -124,5 +124,5 @@ func (p *preparation) addSequence(ids []int32, k key, whole bool, unique int) {
 			c.queued = true
 		}
 	}
-	p.job.add(s, tokens, k, whole, unique)
+	p.job.Add(s, tokens, k, whole, unique)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"assay/rewardmodel/batching"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -80,9 +82,9 @@ func TestContextCountsOncePerBatch(t *testing.T) {
 	s := newScorer(t, ScorerConfig{ContextTokens: 22, MaxBatchTokens: 40}, contextModel(&batches))
 	req := responses(strings.Join([]string{"a b c d.", "e f g h.", "i j k l.", "m n o p.", "q r s t."}, "\n\n"))
 	req.Responses[0].Prompt = strings.Repeat("word ", 20)
-	work, _, err := s.prepare(t.Context(), Request{Responses: req.Responses, Options: req.Options.withDefaults()}, ticket{})
+	work, _, err := s.prepare(t.Context(), Request{Responses: req.Responses, Options: req.Options.withDefaults()}, batching.Ticket{})
 	require.NoError(t, err)
-	require.Equal(t, 5*6+22, work.tokens)
+	require.Equal(t, 5*6+22, work.Tokens())
 	score(t, s, req)
 	var sizes []int
 	for _, b := range batches {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"assay/rewardmodel/batching"
+
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -73,11 +75,20 @@ func ParsePriority(header, value string) (Priority, error) {
 	return p, nil
 }
 
-func (r Request) priority() priority {
+// effectivePriority is that of a request, whether it names one or not.
+func (r Request) effectivePriority() Priority {
 	if r.Priority == PriorityInteractive || r.Priority == "" && len(r.Responses) <= 1 {
-		return interactive
+		return PriorityInteractive
 	}
-	return bulk
+	return PriorityBulk
+}
+
+// priority is the effective one, as the queue orders jobs.
+func (r Request) priority() batching.Priority {
+	if r.effectivePriority() == PriorityInteractive {
+		return batching.Interactive
+	}
+	return batching.Bulk
 }
 
 // Item is one response to score. Exactly one of Response, Messages and

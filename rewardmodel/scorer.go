@@ -13,6 +13,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"assay/internal/trace"
+	"assay/rewardmodel/batching"
 )
 
 // ScorerConfig configures a Scorer. A zero field has the default stated in its
@@ -128,14 +129,11 @@ type Scorer struct {
 
 	seed maphash.Seed // of the tickets
 
-	mu         sync.Mutex
-	work       sync.Cond // signals new work, and closing
-	scheduler  scheduler
-	throughput throughput
-	textCost   textCost
-	waiting    [priorities]waitlist // of refused requests
-	closed     bool
-	stopped    chan struct{}
+	mu      sync.Mutex
+	work    sync.Cond // signals new work, and closing
+	queue   *batching.Queue[*job]
+	closed  bool
+	stopped chan struct{}
 }
 
 // NewScorer checks the configuration, registers its metrics with reg (nil for
@@ -155,11 +153,10 @@ func NewScorer(cfg ScorerConfig, model Model, tok Tokenizer, reg prometheus.Regi
 	}
 	s := &Scorer{
 		config: cfg, model: model, tokenizer: tok, cache: cache, metrics: metrics,
-		room:       cfg.MaxLength - tok.Special(),
-		scheduler:  scheduler{budget: cfg.MaxBatchTokens, limit: cfg.MaxQueueTokens},
-		throughput: throughput{warmUp: cfg.MaxBatchTokens},
-		seed:       maphash.MakeSeed(),
-		stopped:    make(chan struct{}),
+		room:    cfg.MaxLength - tok.Special(),
+		queue:   batching.New[*job](batching.Limits{BatchTokens: cfg.MaxBatchTokens, QueueTokens: cfg.MaxQueueTokens, QueueTime: cfg.MaxQueueTime}),
+		seed:    maphash.MakeSeed(),
+		stopped: make(chan struct{}),
 	}
 	s.work.L = &s.mu
 	go s.run()
@@ -224,7 +221,7 @@ func (s *Scorer) score(ctx context.Context, req Request) (ScoreResponse, error) 
 	}
 	work.trace = newJobTrace(oteltrace.SpanFromContext(ctx), work, bags)
 	prepared := time.Now()
-	if len(work.sequences) > 0 {
+	if work.Remaining() > 0 {
 		err := s.compute(ctx, work)
 		work.recordSpans(ctx)
 		if err != nil {

@@ -40,18 +40,10 @@ const (
 	labelViolation = "violation"
 )
 
-// String returns the name of p in requests.
-func (p priority) String() string {
-	if p == interactive {
-		return string(PriorityInteractive)
-	}
-	return string(PriorityBulk)
-}
-
 // startSpan describes a request that is about to be scored.
 func (s *Scorer) startSpan(span oteltrace.Span, req Request) {
 	if span.IsRecording() {
-		span.SetAttributes(trace.ModelVersion.String(s.config.Version), trace.Responses.Int(len(req.Responses)), trace.Priority.String(req.priority().String()))
+		span.SetAttributes(trace.ModelVersion.String(s.config.Version), trace.Responses.Int(len(req.Responses)), trace.Priority.String(string(req.effectivePriority())))
 	}
 }
 
@@ -120,7 +112,7 @@ func newJobTrace(span oteltrace.Span, j *job, bags []bag) *jobTrace {
 	for _, b := range bags {
 		utterances += len(b.utterances)
 	}
-	span.SetAttributes(trace.Utterances.Int(utterances), trace.Tokens.Int(j.tokens))
+	span.SetAttributes(trace.Utterances.Int(utterances), trace.Tokens.Int(j.Tokens()))
 	return &jobTrace{}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"assay/internal/trace"
 	"assay/internal/trace/spantest"
+	"assay/rewardmodel/batching"
 )
 
 // scored returns the spans of one request.
@@ -206,7 +207,7 @@ func TestRequestsThatShareABatch(t *testing.T) {
 	go run("Third.")
 	for queued := 0; queued < 2; runtime.Gosched() {
 		s.mu.Lock()
-		queued = len(s.scheduler.jobs)
+		queued = s.queue.Waiting()
 		s.mu.Unlock()
 	}
 	close(release)
@@ -230,7 +231,7 @@ func TestNoSpansAllocateNothing(t *testing.T) {
 	never := spantest.Sampled(t, sdktrace.NeverSample())
 	unsampled, _ := never.Tracer.Continue(t.Context(), "root", oteltrace.SpanKindServer, "", "")
 	s := newScorer(t, ScorerConfig{}, wordMargin(nil))
-	req, j := responses("Hello."), newJob(interactive, 1)
+	req, j := responses("Hello."), newJob(batching.Interactive, 1)
 	for name, ctx := range map[string]context.Context{"off": t.Context(), "not sampled": unsampled} {
 		allocations := testing.AllocsPerRun(100, func() {
 			ctx, span := trace.Begin(ctx, "score")

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"assay/rewardmodel/batching"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -29,7 +31,7 @@ const (
 // safe for concurrent use.
 type Watchdog struct {
 	mu         sync.Mutex
-	throughput throughput
+	throughput batching.Throughput
 	call       *modelCall // nil while none is running
 }
 
@@ -64,7 +66,7 @@ func NewWatchdog(reg prometheus.Registerer) (*Watchdog, error) {
 func (w *Watchdog) Begin(sequences, tokens int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	limit := min(max(min(w.throughput.timeFor(tokens), maximumLimit)*stallFactor, minimumLimit), maximumLimit)
+	limit := min(max(min(w.throughput.TimeFor(tokens), maximumLimit)*stallFactor, minimumLimit), maximumLimit)
 	w.call = &modelCall{sequences: sequences, tokens: tokens, began: time.Now(), limit: limit}
 }
 
@@ -72,7 +74,7 @@ func (w *Watchdog) Begin(sequences, tokens int) {
 func (w *Watchdog) End() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.throughput.observe(w.call.tokens, time.Since(w.call.began))
+	w.throughput.Observe(w.call.tokens, time.Since(w.call.began))
 	w.call = nil
 }
 

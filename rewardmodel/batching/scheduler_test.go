@@ -1,4 +1,4 @@
-package rewardmodel
+package batching
 
 import (
 	"fmt"
@@ -10,14 +10,17 @@ import (
 
 var keys atomic.Uint64 // all instances of these jobs have different texts
 
-// computed sets the margins of a batch, and returns the number of jobs that this
-// completes.
-func computed(s *scheduler, batch []*sequence, margin float32) (complete int) {
+// owner is what the jobs of tests are part of.
+type owner struct{}
+
+// computed completes the sequences of a batch, and returns the number of jobs that
+// this completes.
+func computed(s *scheduler[owner], batch []*Sequence[owner]) (complete int) {
 	for _, q := range batch {
 		s.complete(q)
-		for w := range q.waiters() {
-			if s.setMargins(w, []float32{margin}) {
-				s.remove(w.job)
+		for w := range q.Waiters() {
+			if s.deliver(w) {
+				s.remove(w.Job)
 				complete++
 			}
 		}
@@ -25,9 +28,15 @@ func computed(s *scheduler, batch []*sequence, margin float32) (complete int) {
 	return complete
 }
 
+// next is nextBatch for tests that compare sequences and reason.
+func (s *scheduler[O]) next() (batch []*Sequence[O], reason string) {
+	b := s.nextBatch()
+	return b.Sequences, b.Reason
+}
+
 // admit queues j if it fits.
-func (s *scheduler) admit(j *job) bool {
-	fits := s.fits(j.priority, s.charge(j.priority, j.tokens), [priorities]int{})
+func (s *scheduler[owner]) admit(j *Job[owner]) bool {
+	fits := s.fits(j.Priority, s.charge(j.Priority, j.tokens), [priorities]int{})
 	if fits {
 		s.enqueue(j)
 	}
@@ -35,26 +44,25 @@ func (s *scheduler) admit(j *job) bool {
 }
 
 // full reports whether no job of priority p fits.
-func (s *scheduler) full(p priority) bool { return !s.fits(p, 1, [priorities]int{}) }
+func (s *scheduler[owner]) full(p Priority) bool { return !s.fits(p, 1, [priorities]int{}) }
 
 // jobOf returns an interactive job with sequences of the given lengths.
-func jobOf(lengths ...int) *job {
-	j := newJob(interactive, 1)
+func jobOf(lengths ...int) *Job[owner] {
+	j := &Job[owner]{Priority: Interactive}
 	for i, n := range lengths {
-		j.margins = append(j.margins, 0)
-		j.add(Sequence{IDs: make([]int32, n)}, n, key{lo: keys.Add(1)}, true, i)
+		j.Add(Input{IDs: make([]int32, n)}, n, Key{Lo: keys.Add(1)}, true, i)
 	}
 	return j
 }
 
-func tokensOf(batch []*sequence) (sum int) {
+func tokensOf(batch []*Sequence[owner]) (sum int) {
 	for _, q := range batch {
 		sum += len(q.IDs)
 	}
 	return sum
 }
 
-func lengths(batch []*sequence) []int {
+func lengths(batch []*Sequence[owner]) []int {
 	out := make([]int, len(batch))
 	for i, q := range batch {
 		out[i] = len(q.IDs)
@@ -88,7 +96,7 @@ func TestSchedulerBatchesByTokens(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s := scheduler{budget: test.budget, limit: 1 << 20}
+			s := scheduler[owner]{budget: test.budget, limit: 1 << 20}
 			for _, lengths := range test.jobs {
 				if !s.admit(jobOf(lengths...)) {
 					t.Fatal("not admitted")
@@ -96,12 +104,12 @@ func TestSchedulerBatchesByTokens(t *testing.T) {
 			}
 			var got []string
 			for {
-				batch, reason := s.nextBatch()
+				batch, reason := s.next()
 				if len(batch) == 0 {
 					break
 				}
 				got = append(got, fmt.Sprint(lengths(batch), " ", reason))
-				computed(&s, batch, 0)
+				computed(&s, batch)
 			}
 			if !slices.Equal(got, test.want) {
 				t.Errorf("got %q, want %q", got, test.want)
@@ -117,7 +125,7 @@ func TestSchedulerBatchesByTokens(t *testing.T) {
 // lengths of its sequences.
 func TestSchedulerIsFair(t *testing.T) {
 	for _, small := range []int{2, 10, 60} {
-		s := scheduler{budget: 256, limit: 1 << 20}
+		s := scheduler[owner]{budget: 256, limit: 1 << 20}
 		s.admit(jobOf(slices.Repeat([]int{10}, 10_000)...))
 		s.nextBatch()
 		late := jobOf(small, small)
@@ -145,7 +153,7 @@ func TestSchedulerServesByResponseRatio(t *testing.T) {
 		{"in proportion to their size", []waiting{{900, 8000}, {10, 10}, {100, 2100}}, []int{100, 10, 900}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := scheduler{budget: 100, limit: 1 << 20, computed: 10_000}
+			s := scheduler[owner]{budget: 100, limit: 1 << 20, computed: 10_000}
 			for _, w := range test.jobs {
 				j := jobOf(w.size)
 				s.admit(j)
@@ -175,13 +183,13 @@ func TestSchedulerStarvesNoJob(t *testing.T) {
 		{"of long sequences", func(r *rand.Rand) []int { return []int{budget/oldestDivisor + 1 + r.IntN(budget)} }},
 		{"of any size", func(r *rand.Rand) []int { return anyLengths(r, 1+r.IntN(40)) }},
 	} {
-		for _, p := range []priority{interactive, bulk} {
+		for _, p := range []Priority{Interactive, Bulk} {
 			t.Run(fmt.Sprint(kind.name, p), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(1, uint64(p)))
-				s := scheduler{budget: budget, limit: 1 << 20}
-				add := func(lengths []int) *job {
+				s := scheduler[owner]{budget: budget, limit: 1 << 20}
+				add := func(lengths []int) *Job[owner] {
 					j := jobOf(lengths...)
-					j.priority = p
+					j.Priority = p
 					s.enqueue(j)
 					return j
 				}
@@ -197,8 +205,8 @@ func TestSchedulerStarvesNoJob(t *testing.T) {
 					for s.tokens-huge.tokens < 10*budget {
 						add(kind.late(r))
 					}
-					batch, _ := s.nextBatch()
-					computed(&s, batch, 0)
+					batch, _ := s.next()
+					computed(&s, batch)
 				}
 				t.Logf("%d batches", batches)
 			})
@@ -215,7 +223,7 @@ func anyLengths(r *rand.Rand, n int) []int {
 }
 
 func TestSchedulerAdmission(t *testing.T) {
-	s := scheduler{budget: 100, limit: 100}
+	s := scheduler[owner]{budget: 100, limit: 100}
 	huge := jobOf(slices.Repeat([]int{10}, 1000)...)
 	if !s.admit(huge) {
 		t.Fatal("a job larger than the queue is kept out of an idle one")
@@ -228,11 +236,11 @@ func TestSchedulerAdmission(t *testing.T) {
 			t.Fatalf("job %d does not fit alongside a huge one", i)
 		}
 	}
-	if !s.full(interactive) || s.admit(jobOf(1)) {
+	if !s.full(Interactive) || s.admit(jobOf(1)) {
 		t.Error("a full queue admits")
 	}
 	s.remove(huge)
-	if s.full(interactive) || s.tokens != 75 || s.held() != 75 {
+	if s.full(Interactive) || s.tokens != 75 || s.held() != 75 {
 		t.Errorf("after it was removed: %d tokens, charge %d", s.tokens, s.held())
 	}
 	if !s.admit(jobOf(slices.Repeat([]int{10}, 1000)...)) {
@@ -242,12 +250,12 @@ func TestSchedulerAdmission(t *testing.T) {
 
 // The charge of a job decreases only when its remaining tokens are fewer than its share.
 func TestSchedulerChargeOfRemainingTokens(t *testing.T) {
-	s := scheduler{budget: 10, limit: 80}
+	s := scheduler[owner]{budget: 10, limit: 80}
 	j := jobOf(slices.Repeat([]int{10}, 4)...)
 	s.admit(j)
 	for _, want := range []int{20, 20, 10, 0} {
-		batch, _ := s.nextBatch()
-		computed(&s, batch, 1)
+		batch, _ := s.next()
+		computed(&s, batch)
 		if s.held() != want {
 			t.Errorf("charge %d, want %d", s.held(), want)
 		}
@@ -259,55 +267,54 @@ func TestSchedulerChargeOfRemainingTokens(t *testing.T) {
 
 // The margins of a canceled job that was in a batch have no effect.
 func TestSchedulerForgetsCanceledJobs(t *testing.T) {
-	s := scheduler{budget: 20, limit: 100}
+	s := scheduler[owner]{budget: 20, limit: 100}
 	j := jobOf(10, 10, 10)
 	s.admit(j)
-	batch, _ := s.nextBatch()
+	batch, _ := s.next()
 	s.remove(j)
 	s.remove(j)
-	if computed(&s, batch, 1) > 0 {
+	if computed(&s, batch) > 0 {
 		t.Error("a canceled job was completed")
 	}
-	if rest, _ := s.nextBatch(); len(rest) != 0 || s.tokens != 0 || s.held() != 0 {
+	if rest, _ := s.next(); len(rest) != 0 || s.tokens != 0 || s.held() != 0 {
 		t.Errorf("left behind: %v, %d tokens, charge %d", lengths(rest), s.tokens, s.held())
 	}
 }
 
 func BenchmarkSchedulerNext(b *testing.B) {
-	q := scheduler{budget: 8192, limit: 1 << 40}
+	q := scheduler[owner]{budget: 8192, limit: 1 << 40}
 	for b.Loop() {
 		if len(q.jobs) < 100 {
 			for range 1000 {
 				q.admit(jobOf(30, 20, 12, 40, 25))
 			}
 		}
-		batch, _ := q.nextBatch()
-		computed(&q, batch, 0)
+		batch, _ := q.next()
+		computed(&q, batch)
 	}
 }
 
 // A job counts the tokens that it queued, also of sequences that it shares with jobs for
 // which they are the first with their context.
 func TestSharedSequencesCountAsQueued(t *testing.T) {
-	s := &scheduler{budget: 1000, limit: 1000}
-	add := func(j *job, text, tokens int) {
-		j.add(Sequence{IDs: make([]int32, 10)}, tokens, key{lo: uint64(text)}, true, j.distinct())
-		j.margins = append(j.margins, 0)
+	s := &scheduler[owner]{budget: 1000, limit: 1000}
+	add := func(j *Job[owner], text, tokens int) {
+		j.Add(Input{IDs: make([]int32, 10)}, tokens, Key{Lo: uint64(text)}, true, 0)
 	}
 	for text := range 4 {
-		j := newJob(interactive, 1)
+		j := &Job[owner]{Priority: Interactive}
 		add(j, text, 100)
 		s.admit(j)
 	}
-	shared := newJob(interactive, 1)
+	shared := &Job[owner]{Priority: Interactive}
 	for text := range 5 {
 		add(shared, text, map[bool]int{true: 100, false: 10}[text == 0])
 	}
 	s.admit(shared)
 	for text := range 4 {
-		q := s.pending[key{lo: uint64(text)}]
+		q := s.pending[Key{Lo: uint64(text)}]
 		q.taken = true
-		computed(s, []*sequence{q}, 1)
+		computed(s, []*Sequence[owner]{q})
 	}
 	if shared.tokens != 10 || s.held() != 10 {
 		t.Errorf("a job that waits for 10 tokens counts %d, and %d are held", shared.tokens, s.held())

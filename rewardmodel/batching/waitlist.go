@@ -1,16 +1,15 @@
-package rewardmodel
+package batching
 
 import (
-	"hash/maphash"
 	"math/rand/v2"
 	"time"
 )
 
-// waitlist promises the capacity of the model to requests that were refused, one
+// waitlist promises the capacity of the model to jobs that were refused, one
 // after the other: each has a time at which to come back. So those that obey arrive
 // about as fast as they can be served, and room is held for them when they do. A
-// request is identified by its texts, since a service does not know its clients,
-// and a client that retries sends the same ones. It is passive: its owner
+// job is identified by its text (Ticket), since a service does not know its clients,
+// and a client that retries sends the same one. It is passive: its owner
 // serializes the calls, whose times do not decrease.
 type waitlist struct {
 	free  time.Time // from then on nothing is promised
@@ -20,16 +19,16 @@ type waitlist struct {
 	ended int     // how many of those are no longer held
 	held  int     // tokens for which room is held
 
-	shown, missed float64 // the latest slots, those whose requests came and the others
+	shown, missed float64 // the latest slots, those whose jobs came and the others
 }
 
-// slot is what a request was promised.
+// slot is what a job was promised.
 type slot struct {
 	id     uint64
 	at     time.Time
-	tokens int  // that the request counts in the queue
-	held   bool // room is held: it is due, and its request has not come
-	taken  bool // its request came
+	tokens int  // that the job counts in the queue
+	held   bool // room is held: it is due, and its job has not come
+	taken  bool // its job came
 	missed bool // it did not while room was held
 }
 
@@ -39,14 +38,14 @@ const (
 	minWait  = time.Second
 	maxWait  = 10 * time.Minute // nothing later is promised
 	slotHeld = 2 * time.Second  // how long room is held
-	slotKept = 30 * time.Second // how long its request is preferred
+	slotKept = 30 * time.Second // how long its job is preferred
 	maxSlots = 1 << 16
 )
 
-// promise returns how long the request id has to wait: until there is room, and
-// those that were promised earlier are served. A request that has a slot keeps it,
+// promise returns how long the job id has to wait: until there is room, and
+// those that were promised earlier are served. A job that has a slot keeps it,
 // also if there is no room when it comes: then the model was slower than expected.
-// takes is how long the model needs for the request, and tokens what it counts in
+// takes is how long the model needs for the job, and tokens what it counts in
 // the queue. Beyond the limits nothing is promised, and the wait is random.
 func (w *waitlist) promise(now time.Time, id uint64, room, takes time.Duration, tokens int) time.Duration {
 	w.advance(now)
@@ -69,11 +68,11 @@ func (w *waitlist) promise(now time.Time, id uint64, room, takes time.Duration, 
 	return at.Sub(now)
 }
 
-// showing is the part of the requests that come back. The capacity of the others is
+// showing is the part of the jobs that come back. The capacity of the others is
 // promised again, so that the waits stay short where most clients give up.
 func (w *waitlist) showing() float64 { return (w.shown + 1) / (w.shown + w.missed + 1) }
 
-// claim reports whether the request id comes at the time that it was promised, or
+// claim reports whether the job id comes at the time that it was promised, or
 // soon after. Several clients may send the same; the model computes it once.
 func (w *waitlist) claim(now time.Time, id uint64) bool {
 	w.advance(now)
@@ -85,7 +84,7 @@ func (w *waitlist) claim(now time.Time, id uint64) bool {
 	return true
 }
 
-// take ends the holding of room for a request that is admitted, at any time.
+// take ends the holding of room for a job that is admitted, at any time.
 func (w *waitlist) take(id uint64) {
 	s := w.slots[id]
 	if s == nil || s.taken {
@@ -126,29 +125,4 @@ func (w *waitlist) advance(now time.Time) {
 		delete(w.slots, w.order[0].id)
 		w.order, w.due, w.ended = w.order[1:], w.due-1, w.ended-1
 	}
-}
-
-// ticket identifies a request by its texts.
-func (s *Scorer) ticket(req Request) (t ticket) {
-	var h maphash.Hash
-	h.SetSeed(s.seed)
-	write := func(text string) {
-		t.bytes += len(text)
-		_, _ = h.WriteString(text) // it never fails
-		_ = h.WriteByte(0)
-	}
-	for _, it := range req.Responses {
-		write(it.Prompt)
-		if it.Response != nil {
-			write(*it.Response)
-		}
-		for _, m := range it.Messages {
-			write(m.Content)
-		}
-		for _, text := range it.Instances {
-			write(text)
-		}
-	}
-	t.id = h.Sum64()
-	return t
 }

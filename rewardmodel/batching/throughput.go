@@ -1,15 +1,15 @@
-package rewardmodel
+package batching
 
 import (
 	"math"
 	"time"
 )
 
-// throughput estimates how fast the model computes, from tokens and the time
+// Throughput estimates how fast the model computes, from tokens and the time
 // they took; the last throughputWindow of computing counts most. Long batches
 // count more than short ones, so that a full queue is judged by full batches as
 // soon as there are some. The zero value has no measurement.
-type throughput struct {
+type Throughput struct {
 	tokens  float64
 	seconds float64
 	warmUp  int // tokens without a measurement: the first calls of a model may take much longer
@@ -17,15 +17,16 @@ type throughput struct {
 
 const throughputWindow = 10 * time.Second
 
-func (t *throughput) observe(tokens int, took time.Duration) {
+// Observe counts a call of the model.
+func (t *Throughput) Observe(tokens int, took time.Duration) {
 	t.warmUp = max(0, t.warmUp-tokens)
 	keep := math.Exp(-took.Seconds() / throughputWindow.Seconds())
 	t.tokens = t.tokens*keep + float64(tokens)
 	t.seconds = t.seconds*keep + took.Seconds()
 }
 
-// timeFor is the time that tokens take; 0 without a measurement.
-func (t *throughput) timeFor(tokens int) time.Duration {
+// TimeFor is the time that tokens take; 0 without a measurement.
+func (t *Throughput) TimeFor(tokens int) time.Duration {
 	if t.tokens == 0 || t.warmUp > 0 {
 		return 0
 	}
@@ -34,32 +35,11 @@ func (t *throughput) timeFor(tokens int) time.Duration {
 
 // capacity is how many tokens are computed within d; math.MaxInt32 without a
 // measurement.
-func (t *throughput) capacity(d time.Duration) int {
+func (t *Throughput) capacity(d time.Duration) int {
 	if t.seconds == 0 || t.warmUp > 0 {
 		return math.MaxInt32
 	}
 	return int(min(t.tokens*d.Seconds()/t.seconds, math.MaxInt32))
-}
-
-// textCost estimates the tokens of a text that was not read yet from its length;
-// the latest texts count most. Those that the cache knows cost less.
-type textCost struct{ bytes, tokens float64 }
-
-// observe counts a request. A live session has no length.
-func (c *textCost) observe(bytes, tokens int) {
-	if bytes == 0 {
-		return
-	}
-	const keep = 0.99
-	c.bytes, c.tokens = c.bytes*keep+float64(bytes), c.tokens*keep+float64(tokens)
-}
-
-// of is at least 1.
-func (c *textCost) of(bytes int) int {
-	if c.bytes == 0 {
-		return 1
-	}
-	return max(1, int(float64(bytes)*c.tokens/c.bytes))
 }
 
 // seconds returns n seconds, without overflow.

@@ -1,4 +1,4 @@
-package rewardmodel
+package batching
 
 import (
 	"cmp"
@@ -14,28 +14,26 @@ import (
 // computed, and small jobs cannot starve a large one. A priority that uses less
 // than a quarter is admitted regardless of the other, so that neither can starve
 // the other. While jobs of a priority are refused, it has a limit of its own.
-type scheduler struct {
+type scheduler[O any] struct {
 	budget int // tokens of a batch
 	limit  int // tokens that may be queued
 	quick  int // tokens that are computed soon enough for interactive jobs to wait for them; 0: unknown
 
 	standing [priorities]int // tokens of a priority that may be queued instead; 0: as above
 
-	exclusive  func(bool) // Request.Exclusive of the latest batch, or nil
-	jobs       []*job     // with queued sequences, oldest first
-	computed   int        // tokens of all batches since the start
-	bulkWaited int        // slots in a row that went to interactive jobs while bulk jobs waited
-	short      int        // the next batches that are short although no interactive job waits
-	pending    map[key]*sequence
+	jobs       []*Job[O] // with queued sequences, oldest first
+	computed   int       // tokens of all batches since the start
+	bulkWaited int       // slots in a row that went to interactive jobs while bulk jobs waited
+	short      int       // the next batches that are short although no interactive job waits
+	pending    map[Key]*Sequence[O]
 	charged    [priorities]int // sums of the jobs' charges
 	tokens     int             // of the pending sequences
-	coalesced  int             // sequences that were already pending when a job needed them, since the start
 }
 
 // fits reports whether a job of priority p with that charge can be queued, if a
 // part of the queue is reserved for each priority. A job always fits in an empty
 // queue.
-func (s *scheduler) fits(p priority, charge int, reserved [priorities]int) bool {
+func (s *scheduler[O]) fits(p Priority, charge int, reserved [priorities]int) bool {
 	own, all := s.charged[p]+reserved[p]+charge, s.held()+sum(reserved)+charge
 	switch {
 	case s.held() == 0:
@@ -47,7 +45,7 @@ func (s *scheduler) fits(p priority, charge int, reserved [priorities]int) bool 
 }
 
 // limitOf is the number of tokens of priority p that may be queued.
-func (s *scheduler) limitOf(p priority) int {
+func (s *scheduler[O]) limitOf(p Priority) int {
 	if s.standing[p] > 0 {
 		return s.standing[p]
 	}
@@ -55,7 +53,7 @@ func (s *scheduler) limitOf(p priority) int {
 }
 
 // excess is how many tokens have to be computed before a job of priority p fits.
-func (s *scheduler) excess(p priority, tokens int) int {
+func (s *scheduler[O]) excess(p Priority, tokens int) int {
 	excess := s.tokens + tokens - s.limitOf(p)
 	if s.charged[1-p] > 0 {
 		own := s.charged[p] + s.charge(p, tokens) - s.limitOf(p)
@@ -65,12 +63,12 @@ func (s *scheduler) excess(p priority, tokens int) int {
 }
 
 // waits reports whether jobs of priority p are queued.
-func (s *scheduler) waits(p priority) bool {
-	return slices.ContainsFunc(s.jobs, func(j *job) bool { return j.priority == p })
+func (s *scheduler[O]) waits(p Priority) bool {
+	return slices.ContainsFunc(s.jobs, func(j *Job[O]) bool { return j.Priority == p })
 }
 
 // held is the number of tokens that count against the limit.
-func (s *scheduler) held() int { return sum(s.charged) }
+func (s *scheduler[O]) held() int { return sum(s.charged) }
 
 func sum(tokens [priorities]int) (sum int) {
 	for _, n := range tokens {
@@ -80,24 +78,24 @@ func sum(tokens [priorities]int) (sum int) {
 }
 
 // enqueue queues j. Sequences that are already pending are coalesced: they are
-// computed once.
-func (s *scheduler) enqueue(j *job) {
+// computed once. It returns their number.
+func (s *scheduler[O]) enqueue(j *Job[O]) (coalesced int) {
 	j.size, j.admittedAt = j.tokens, s.computed
-	j.charge = s.charge(j.priority, j.tokens)
-	s.charged[j.priority] += j.charge
+	j.charge = s.charge(j.Priority, j.tokens)
+	s.charged[j.Priority] += j.charge
 	if s.pending == nil {
-		s.pending = make(map[key]*sequence, len(j.sequences))
+		s.pending = make(map[Key]*Sequence[O], len(j.sequences))
 	}
 	queued := j.sequences[:0]
 	for _, q := range j.sequences {
-		if same, ok := s.pending[q.key]; ok {
-			s.coalesced++
+		if same, ok := s.pending[q.Key]; ok {
+			coalesced++
 			same.also = append(same.also, q.first)
 			if q = same; q.taken {
 				continue
 			}
 		} else {
-			s.pending[q.key] = q
+			s.pending[q.Key] = q
 			s.tokens += q.tokens
 		}
 		queued = append(queued, q)
@@ -107,57 +105,55 @@ func (s *scheduler) enqueue(j *job) {
 	if len(queued) > 0 {
 		s.jobs = append(s.jobs, j)
 	}
+	return coalesced
 }
 
 // charge is what a job of that many tokens counts against the limit.
-func (s *scheduler) charge(p priority, tokens int) int { return min(tokens, max(s.limitOf(p)/4, 1)) }
+func (s *scheduler[O]) charge(p Priority, tokens int) int { return min(tokens, max(s.limitOf(p)/4, 1)) }
 
 // complete removes q from the pending sequences.
-func (s *scheduler) complete(q *sequence) {
-	delete(s.pending, q.key)
+func (s *scheduler[O]) complete(q *Sequence[O]) {
+	delete(s.pending, q.Key)
 	s.tokens -= q.tokens
 }
 
-// setMargins gives a waiter the margins of its sequence, and reports whether its
-// job is complete.
-func (s *scheduler) setMargins(w waiter, margins []float32) bool {
-	j := w.job
+// deliver counts a sequence that a waiter has got, and reports whether its job is complete.
+// A job that has ended gets nothing.
+func (s *scheduler[O]) deliver(w Waiter[O]) (complete bool) {
+	j := w.Job
 	if j.ended {
 		return false
 	}
-	for a, have := range j.marginsOf(w.unique) {
-		j.marginsOf(w.unique)[a] = max(have, margins[a])
-	}
 	j.remaining--
 	j.tokens -= w.tokens
-	s.charged[j.priority] -= j.charge
-	j.charge = s.charge(j.priority, j.tokens)
-	s.charged[j.priority] += j.charge
+	s.charged[j.Priority] -= j.charge
+	j.charge = s.charge(j.Priority, j.tokens)
+	s.charged[j.Priority] += j.charge
 	return j.remaining == 0
 }
 
 // remove ends a job that completed, failed or was canceled. Sequences that other
 // jobs need stay queued; those in a batch are ignored when they come back.
-func (s *scheduler) remove(j *job) {
+func (s *scheduler[O]) remove(j *Job[O]) {
 	if j.ended {
 		return
 	}
 	j.ended = true
-	s.charged[j.priority] -= j.charge
+	s.charged[j.Priority] -= j.charge
 	for _, q := range j.sequences {
 		if !q.taken {
 			s.dropEnded(q)
 		}
 	}
 	j.sequences = nil
-	s.jobs = slices.DeleteFunc(s.jobs, func(other *job) bool { return other == j })
+	s.jobs = slices.DeleteFunc(s.jobs, func(other *Job[O]) bool { return other == j })
 }
 
 // dropEnded drops the waiters of q whose job has ended, and q with the last of
 // them.
-func (s *scheduler) dropEnded(q *sequence) {
-	q.also = slices.DeleteFunc(q.also, func(w waiter) bool { return w.job.ended })
-	if !q.first.job.ended {
+func (s *scheduler[O]) dropEnded(q *Sequence[O]) {
+	q.also = slices.DeleteFunc(q.also, func(w Waiter[O]) bool { return w.Job.ended })
+	if !q.first.Job.ended {
 		return
 	}
 	if len(q.also) == 0 {
@@ -170,34 +166,34 @@ func (s *scheduler) dropEnded(q *sequence) {
 
 // retry queues a sequence of a failed batch again, for the jobs that still wait
 // for it.
-func (s *scheduler) retry(q *sequence) {
+func (s *scheduler[O]) retry(q *Sequence[O]) {
 	q.taken = false
 	s.dropEnded(q)
 	if q.taken {
 		return
 	}
-	for w := range q.waiters() {
-		w.job.requeue(q)
-		if !slices.Contains(s.jobs, w.job) {
-			s.jobs = append(s.jobs, w.job)
+	for w := range q.Waiters() {
+		w.Job.requeue(q)
+		if !slices.Contains(s.jobs, w.Job) {
+			s.jobs = append(s.jobs, w.Job)
 		}
 	}
-	slices.SortStableFunc(s.jobs, func(a, b *job) int { return cmp.Compare(a.admittedAt, b.admittedAt) })
+	slices.SortStableFunc(s.jobs, func(a, b *Job[O]) int { return cmp.Compare(a.admittedAt, b.admittedAt) })
 }
 
 // minTokens is about the minimum number of tokens that are computed before j, which is
 // not queued yet, is done, its own included: it waits for interactive jobs, unless it
 // is one, and for those whose response ratio is higher, until it overtakes them.
-func (s *scheduler) minTokens(j *job) int {
+func (s *scheduler[O]) minTokens(j *Job[O]) int {
 	own, others := 0, 0
 	for _, q := range j.sequences {
-		if s.pending[q.key] == nil {
+		if s.pending[q.Key] == nil {
 			own += q.tokens
 		}
 	}
-	ratio := s.responseRatio(&job{size: j.tokens, admittedAt: s.computed})
+	ratio := s.responseRatio(&Job[O]{size: j.tokens, admittedAt: s.computed})
 	for _, other := range s.jobs {
-		if other.priority < j.priority || other.priority == j.priority && s.responseRatio(other) >= ratio {
+		if other.Priority < j.Priority || other.Priority == j.Priority && s.responseRatio(other) >= ratio {
 			others += min(other.tokens, own)
 		}
 	}

@@ -1,4 +1,4 @@
-package rewardmodel
+package batching
 
 import (
 	"cmp"
@@ -10,11 +10,11 @@ import (
 const starvationLimit = 3
 
 // share is the least part of the throughput that a priority gets.
-func (p priority) share() float64 {
-	if p == bulk {
+func (p Priority) share() float64 {
+	if p == Bulk {
 		return 1.0 / (starvationLimit + 1)
 	}
-	return 1 - bulk.share()
+	return 1 - Bulk.share()
 }
 
 // oldestDivisor divides the budget of a batch: the quotient is filled in the order of
@@ -27,8 +27,8 @@ const shortBatches = 4
 
 // Why a batch was closed.
 const (
-	reasonBudget  = "budget"  // the next sequences would exceed the token budget, or the share of their priority
-	reasonDrained = "drained" // nothing else waits
+	ReasonBudget  = "budget"  // the next sequences would exceed the token budget, or the share of their priority
+	ReasonDrained = "drained" // nothing else waits
 )
 
 // nextBatch forms a batch. It is empty when nothing waits.
@@ -48,50 +48,52 @@ const (
 //
 // An exclusive job has batches of its own, once it is the oldest: sequences of other
 // jobs never fill them up, and its sequences never fill up another job's batch.
-func (s *scheduler) nextBatch() (batch []*sequence, reason string) {
+func (s *scheduler[O]) nextBatch() Batch[O] {
 	if len(s.jobs) == 0 {
-		return nil, reasonDrained
+		return Batch[O]{Reason: ReasonDrained}
 	}
 	oldest := s.nextSlot()
-	s.exclusive = oldest.exclusive
 	shared := s.shared()
-	budgets := [priorities]int{interactive: s.budget, bulk: s.budget}
+	budgets := [priorities]int{Interactive: s.budget, Bulk: s.budget}
 	switch {
-	case len(shared[interactive]) > 0:
-		budgets[bulk], s.short = s.shortBudget(), shortBatches
+	case len(shared[Interactive]) > 0:
+		budgets[Bulk], s.short = s.shortBudget(), shortBatches
 	case s.short > 0:
-		budgets[bulk], s.short = s.shortBudget(), s.short-1
+		budgets[Bulk], s.short = s.shortBudget(), s.short-1
 	}
-	var b batchBuilder
-	if oldest.exclusive != nil {
-		b.fill([]*job{oldest}, s.budget)
+	var b batchBuilder[O]
+	batch := Batch[O]{Reason: ReasonDrained}
+	if oldest.Exclusive {
+		batch.Exclusive = oldest
+		b.fill([]*Job[O]{oldest}, s.budget)
 	} else {
-		own, other := oldest.priority, 1-oldest.priority
+		own, other := oldest.Priority, 1-oldest.Priority
 		b.fill(shared[own], budgets[own]/oldestDivisor)
 		b.fill(s.byResponseRatio(shared[own]), budgets[own])
 		b.fill(s.byResponseRatio(shared[other]), budgets[other])
 	}
 	s.computed += b.tokens
-	s.jobs = slices.DeleteFunc(s.jobs, func(j *job) bool { return j.next() == nil })
+	s.jobs = slices.DeleteFunc(s.jobs, func(j *Job[O]) bool { return j.next() == nil })
 	if len(s.jobs) > 0 {
-		return b.batch, reasonBudget
+		batch.Reason = ReasonBudget
 	}
-	return b.batch, reasonDrained
+	batch.Sequences = b.batch
+	return batch
 }
 
 // shared returns the jobs of each priority that may share a batch, oldest first.
-func (s *scheduler) shared() (shared [priorities][]*job) {
+func (s *scheduler[O]) shared() (shared [priorities][]*Job[O]) {
 	for _, j := range s.jobs {
-		if j.exclusive == nil {
-			shared[j.priority] = append(shared[j.priority], j)
+		if !j.Exclusive {
+			shared[j.Priority] = append(shared[j.Priority], j)
 		}
 	}
 	return shared
 }
 
 // byResponseRatio sorts jobs, those with the highest response ratio first.
-func (s *scheduler) byResponseRatio(jobs []*job) []*job {
-	slices.SortStableFunc(jobs, func(a, b *job) int { return cmp.Compare(s.responseRatio(b), s.responseRatio(a)) })
+func (s *scheduler[O]) byResponseRatio(jobs []*Job[O]) []*Job[O] {
+	slices.SortStableFunc(jobs, func(a, b *Job[O]) int { return cmp.Compare(s.responseRatio(b), s.responseRatio(a)) })
 	return jobs
 }
 
@@ -99,70 +101,50 @@ func (s *scheduler) byResponseRatio(jobs []*job) []*job {
 // next one, relative to the time that the model needs for j alone, both in tokens. Its
 // size is that at admission: with the remaining tokens, a large job that is almost done
 // would hold up all others.
-func (s *scheduler) responseRatio(j *job) float64 {
+func (s *scheduler[O]) responseRatio(j *Job[O]) float64 {
 	return float64(s.computed-j.admittedAt+2*s.budget) / float64(j.size)
 }
 
 // shortBudget is the number of tokens of a short batch: those that are computed
 // quickly, in eighths of the budget, which are sizes that the model need not pad.
 // Below a quarter of it, each token would cost more.
-func (s *scheduler) shortBudget() int {
+func (s *scheduler[O]) shortBudget() int {
 	step := max(1, s.budget/8)
 	return min(s.budget, max(s.quick/step, 2)*step)
 }
 
 // nextSlot returns the oldest job of the priority that gets the next slot.
-func (s *scheduler) nextSlot() *job {
-	var oldest [priorities]*job
+func (s *scheduler[O]) nextSlot() *Job[O] {
+	var oldest [priorities]*Job[O]
 	for _, j := range slices.Backward(s.jobs) {
-		oldest[j.priority] = j
+		oldest[j.Priority] = j
 	}
 	switch {
-	case oldest[bulk] == nil:
+	case oldest[Bulk] == nil:
 		s.bulkWaited = 0
-	case oldest[interactive] == nil || s.bulkWaited == starvationLimit:
+	case oldest[Interactive] == nil || s.bulkWaited == starvationLimit:
 		s.bulkWaited = 0
-		return oldest[bulk]
+		return oldest[Bulk]
 	default:
 		s.bulkWaited++
 	}
-	return oldest[interactive]
+	return oldest[Interactive]
 }
 
 // batchBuilder is a batch that is being filled.
-type batchBuilder struct {
-	batch    []*sequence
-	tokens   int
-	contexts map[*int32]bool // in the batch, by their first token
-}
-
-// cost is the number of tokens that q adds to the batch.
-func (b *batchBuilder) cost(q *sequence) int {
-	if len(q.Context) == 0 || b.contexts[&q.Context[0]] {
-		return len(q.IDs)
-	}
-	return len(q.IDs) + len(q.Context)
-}
-
-func (b *batchBuilder) add(q *sequence) {
-	b.tokens += b.cost(q)
-	b.batch = append(b.batch, q)
-	if len(q.Context) == 0 {
-		return
-	}
-	if b.contexts == nil {
-		b.contexts = map[*int32]bool{}
-	}
-	b.contexts[&q.Context[0]] = true
+type batchBuilder[O any] struct {
+	counter
+	batch []*Sequence[O]
 }
 
 // fill takes the sequences of each job in turn, until its next one would exceed limit
 // tokens. An empty batch takes a sequence of any length.
-func (b *batchBuilder) fill(jobs []*job, limit int) {
+func (b *batchBuilder[O]) fill(jobs []*Job[O], limit int) {
 	for _, j := range jobs {
-		for q := j.next(); q != nil && (len(b.batch) == 0 || b.tokens+b.cost(q) <= limit); q = j.next() {
+		for q := j.next(); q != nil && (len(b.batch) == 0 || b.tokens+b.cost(q.Input) <= limit); q = j.next() {
 			q.taken = true
-			b.add(q)
+			b.add(q.Input)
+			b.batch = append(b.batch, q)
 		}
 	}
 }
