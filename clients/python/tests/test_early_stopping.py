@@ -173,6 +173,70 @@ def test_follow(live_server: LiveServer, pause: float) -> None:
     assert rollout.reward == pytest.approx(0.9)
 
 
+@pytest.fixture(params=["in time", "late"])
+def verdicts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verdicts arrive with the text that settles them, or after the response."""
+    in_time = request.param == "in time"
+
+    def settled(text: str) -> bool:
+        return in_time and text.endswith(" ")
+
+    def feed(live: ac.Live, text: str) -> list[ac.LiveEvent]:
+        live.send(text)
+        event = live.receive(0.2) if settled(text) else None
+        return [event] if event else []
+
+    async def async_feed(live: ac.AsyncLive, text: str) -> list[ac.LiveEvent]:
+        await live.send(text)
+        event = await live.receive(0.2) if settled(text) else None
+        return [event] if event else []
+
+    monkeypatch.setattr(ac.Live, "feed", feed)
+    monkeypatch.setattr(ac.AsyncLive, "feed", async_feed)
+
+
+# A verdict that is known before the end of the response: white space settles its last sentence.
+ENDS = [
+    (KEPT + " \n\n  ", KEPT + " \n\n  ", "stop"),
+    (KEPT + " \n\n And so on.", KEPT, "content_filter"),
+]
+
+
+@pytest.mark.usefixtures("verdicts")
+@pytest.mark.parametrize(("text", "kept", "reason"), ENDS)
+def test_the_end_does_not_depend_on_timing(live_server: LiveServer, text: str, kept: str, reason: str) -> None:
+    async def run() -> Rollout:
+        async def abort() -> None:
+            pass
+
+        async with ac.AsyncClient(live_server.url) as client:
+            return await follow(sampled(text), client, abort=abort)
+
+    rollout = asyncio.run(run())
+    assert (rollout.text, len(rollout.token_ids), rollout.finish_reason) == (kept, len(kept), reason)
+    assert rollout.reward == pytest.approx(0.1)
+
+
+@pytest.mark.usefixtures("verdicts")
+@pytest.mark.parametrize(("text", "kept", "reason"), ENDS)
+def test_the_end_of_a_sequence_does_not_depend_on_timing(
+    live_server: LiveServer, monkeypatch: pytest.MonkeyPatch, text: str, kept: str, reason: str
+) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from assay_client.integrations import transformers
+
+    monkeypatch.setattr(transformers, "TOKENS_PER_MESSAGE", 1)
+    ids = [80, *text.encode(), 0]
+    with ac.Client(live_server.url) as client, transformers.AssayStoppingCriteria(Letters(), client) as criteria:
+        for end in range(2, len(ids) + 1):
+            if criteria(torch.tensor([ids[:end]])).all():
+                break
+        [outcome] = criteria.finish()
+    assert (outcome.tokens, outcome.finish_reason) == (len(kept) + (reason == "stop"), reason)
+    assert outcome.reward == pytest.approx(0.1)
+
+
 def test_follow_without_a_service(live_server: LiveServer) -> None:
     async def run(url: str) -> Rollout:
         async def abort() -> None:

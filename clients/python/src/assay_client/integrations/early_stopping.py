@@ -8,8 +8,9 @@ they share:
   event for which `when` holds stops it.
 - `when` is `violation` or `final`, or any function of an event.
 - A stopped rollout is cut after the token that completes the utterance of that
-  event, even if more tokens were sampled before the verdict arrived. So neither
-  the tokens nor the reward depend on timing.
+  event, even if more tokens were sampled before the verdict arrived. It is
+  complete instead if only white space follows that utterance. So neither the
+  tokens nor the reward depend on timing.
 - Its finish reason is `content_filter`, the one of the OpenAI API, and its
   reward is the running reward at the event. A reward function that scores the
   cut text returns the same, or less where the model judges a short text as a
@@ -85,7 +86,6 @@ class Watch:
     when: When
     text: str = ""
     trigger: LiveEvent | None = None
-    aborted: bool = False  # sampling ended because of the trigger
     _ends: list[int] = field(default_factory=list)  # the length of the text after each token
 
     def append(self, text: str, tokens: int = 1) -> None:
@@ -106,8 +106,12 @@ class Watch:
 
     @property
     def stopped(self) -> bool:
-        """Whether the rollout ends with the utterance of the trigger and might have continued."""
-        return self.trigger is not None and (self.aborted or self._end() < len(self.text.rstrip()))
+        """Whether more than white space follows the utterance of the trigger.
+
+        Until then the response may yet end by itself, and sampling goes on, so
+        that it makes no difference when the verdict arrives.
+        """
+        return self.trigger is not None and self._end() < len(self.text.rstrip())
 
     def kept(self) -> int:
         """How many tokens to keep."""
@@ -186,8 +190,7 @@ async def follow(
             finish_reason = step.finish_reason or finish_reason
             for event in await feed.send(step.text):
                 watch.observe(event)
-            if watch.trigger is not None and finish_reason is None:
-                watch.aborted = True
+            if watch.stopped and finish_reason is None:
                 await abort()
                 break
         else:

@@ -143,7 +143,7 @@ class _Row:
 
     @property
     def done(self) -> bool:
-        return self._complete or self._watch.trigger is not None
+        return self._complete or self._watch.stopped
 
     def push(self, ids: Sequence[int], eos: Collection[int]) -> None:
         if self.done:
@@ -160,7 +160,6 @@ class _Row:
             self.end()
         elif self._tokens % TOKENS_PER_MESSAGE == 0:
             self._feed()
-            self._watch.aborted = self._watch.trigger is not None
 
     def _feed(self) -> None:
         piece, self._unsent = self._unsent, ""
@@ -177,7 +176,7 @@ class _Row:
 
     def end(self) -> None:
         """Ends the response, without waiting for its last verdicts."""
-        if self._live is None or self._watch.trigger is not None:
+        if self._live is None or self._watch.stopped:
             return
         rest = self._decoder.flush()
         self._watch.append(rest, 0)
@@ -192,10 +191,10 @@ class _Row:
     def outcome(self) -> Outcome:
         watch = self._watch
         try:
-            if self._live is not None and watch.trigger is None:
+            if self._live is not None and not watch.stopped:
                 for event in self._live.events(()):  # within the timeout of the client
                     watch.observe(event)
-                    if watch.trigger is not None:
+                    if watch.stopped:
                         break
             result = self._live.finish() if self._live is not None and not watch.stopped else None
         except UNAVAILABLE as e:
