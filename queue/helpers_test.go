@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 type scorerFunc func(context.Context, rewardmodel.Item) (rewardmodel.Result, error)
 
 func (f scorerFunc) Score(ctx context.Context, req rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
-	answer := rewardmodel.ScoreResponse{Model: rewardmodel.ModelInfo{Name: "fake", Version: "v7"}, OffsetUnit: rewardmodel.OffsetCodepoint}
+	answer := rewardmodel.ScoreResponse{Model: rewardmodel.ModelInfo{Name: "fake", Version: "v7", Numerics: "3/x"}, OffsetUnit: rewardmodel.OffsetCodepoint}
 	for _, item := range req.Responses {
 		result, err := f(ctx, item)
 		if err != nil {

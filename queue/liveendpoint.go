@@ -225,7 +225,7 @@ func (s *service) closeLive(ctx context.Context, session *liveSession, r liveReq
 	}
 	session.fail(errNoSession) // for messages after it
 	out, err := s.renderLive(r, events, &answer)
-	out.headers = nats.Header{HeaderModelVersion: {js.HeaderValue(answer.Model.Version)}}
+	out.headers = modelHeaders(answer.Model)
 	return out, err
 }
 

@@ -59,7 +59,7 @@ func (v versionOf) Live(ctx context.Context, request rewardmodel.LiveRequest) (*
 
 func liveScorer(t *testing.T, m rewardmodel.Model) versionOf {
 	t.Helper()
-	scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Name: "fake", Version: "v7"}, m, codepoints{}, nil)
+	scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Name: "fake", Version: "v7", Numerics: "3/x"}, m, codepoints{}, nil)
 	require.NoError(t, err)
 	t.Cleanup(scorer.Close)
 	return versionOf{scorer}
@@ -133,6 +133,7 @@ func TestLiveSession(t *testing.T) {
 	}
 	closing := sendLive(t, nc, subject, `{"close":{}}`, 0)
 	require.Equal(t, "v7", closing.Header.Get(HeaderModelVersion))
+	require.Equal(t, "3/x", closing.Header.Get("Assay-Numerics"))
 	events := lines(t, append(replies, closing)...)
 	require.Len(t, events, 4)
 	for i, event := range events[:3] {

@@ -24,6 +24,7 @@ const (
 // Headers of responses, rewards, dead letters and score requests.
 const (
 	HeaderModelVersion = js.HeaderModelVersion // of the model that computed the reward
+	HeaderNumerics     = "Assay-Numerics"      // the arithmetic that computed it; absent if unknown
 	HeaderTraceparent  = "traceparent"         // W3C Trace Context: of the response, or of the span that publishes its result
 	HeaderTracestate   = "tracestate"
 	HeaderTimeout      = "Assay-Timeout"     // how long the requester or publisher waits, as a Go duration such as "2s"

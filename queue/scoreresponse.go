@@ -107,8 +107,7 @@ func (w *worker) reward(ctx context.Context, d *delivery, answer rewardmodel.Sco
 	if err != nil {
 		return w.fail(ctx, d, fmt.Errorf("%w: %w", rewardmodel.ErrModel, err))
 	}
-	msg := &nats.Msg{Subject: SubjectRewards + "." + d.tail, Data: body, Header: nats.Header{}}
-	msg.Header.Set(HeaderModelVersion, js.HeaderValue(answer.Model.Version))
+	msg := &nats.Msg{Subject: SubjectRewards + "." + d.tail, Data: body, Header: modelHeaders(answer.Model)}
 	stored, err := w.store(ctx, d, msg, StreamRewards)
 	switch {
 	case js.TooLarge(err):
@@ -121,6 +120,15 @@ func (w *worker) reward(ctx context.Context, d *delivery, answer rewardmodel.Sco
 		return outcomeDuplicate
 	}
 	return outcomeRewarded
+}
+
+// modelHeaders name the model of a reward or a reply, and its arithmetic.
+func modelHeaders(m rewardmodel.ModelInfo) nats.Header {
+	h := nats.Header{HeaderModelVersion: {js.HeaderValue(m.Version)}}
+	if m.Numerics != "" {
+		h.Set(HeaderNumerics, m.Numerics)
+	}
+	return h
 }
 
 // copyTrace copies the W3C trace context.

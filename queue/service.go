@@ -277,7 +277,7 @@ func (s *service) score(ctx context.Context, req micro.Request, memory *rewardmo
 		return tooLarge("the result", size, limit, `send fewer responses per request, or "options":{"instances":false}`)
 	})
 	err = wire.WriteScoreResponse(out, answer)
-	return out.Bytes(), micro.Headers{HeaderModelVersion: {js.HeaderValue(answer.Model.Version)}}, err
+	return out.Bytes(), micro.Headers(modelHeaders(answer.Model)), err
 }
 
 // timeout returns the timeout that the client requests, at most limit.

@@ -40,6 +40,7 @@ func TestRequestReply(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, reply.Header.Get(micro.ErrorHeader))
 	require.Equal(t, "v7", reply.Header.Get("Assay-Model-Version"))
+	require.Equal(t, "3/x", reply.Header.Get("Assay-Numerics"))
 	var answer rewardmodel.ScoreResponse
 	require.NoError(t, json.Unmarshal(reply.Data, &answer))
 	require.Equal(t, "v7", answer.Model.Version)

@@ -38,6 +38,7 @@ func TestResponseBecomesRewardOnTheSameTail(t *testing.T) {
 		require.NoError(t, json.Unmarshal(reward.Data, &result))
 		require.Equal(t, 0.75, result.Reward)
 		require.Equal(t, "v7", reward.Header.Get("Assay-Model-Version"))
+		require.Equal(t, "3/x", reward.Header.Get("Assay-Numerics"))
 		byID[result.ID] = reward
 	}
 	require.Len(t, byID, 3)

@@ -33,6 +33,7 @@ def test_results(service: Service, call: Caller) -> None:
     assert len(rude.instances) == 2
     assert rude.instances[w.index].violation == w.violation
     assert rude.model.version
+    assert rude.model.numerics
     assert rude.raw["reward"] == rude.reward
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _wire
 from ._errors import InvalidResponseError
-from ._types import LiveEvent, LiveUtterance, ModelInfo, Options, Result
+from ._types import LiveEvent, LiveUtterance, Options, Result
 
 REQUEST = _wire.Request("GET", "/v1/live")
 CLOSE = b'{"close":{}}'
@@ -61,8 +61,7 @@ def parse(message: bytes | str, url: str) -> LiveEvent | Result:
         raw = message.encode() if isinstance(message, str) else message
         _wire.decode(_wire.RawResponse(_STATUSES.get(str(code), 500), {}, raw), REQUEST, url)
     if "result" in body:
-        info = _wire.field(body, "model", dict)
-        model = ModelInfo(_wire.field(info, "name", str), _wire.field(info, "version", str))
+        model = _wire.parse_model_info(_wire.field(body, "model", dict))
         return _wire.parse_result(body["result"], model, _wire.field(body, "offset_unit", str))
     if "reset" in body:
         reset = _wire.field(body, "reset", dict)

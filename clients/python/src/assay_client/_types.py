@@ -116,10 +116,16 @@ def _non_null(value: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """The model that scored a response. A version identifies its weights: it is never reused."""
+    """The model that scored a response. A version identifies its weights: it is never reused.
+
+    `numerics` identifies the arithmetic: scores of one version with the same
+    numerics are equal bit by bit. It is empty where a score may depend on its
+    batch.
+    """
 
     name: str
     version: str
+    numerics: str = ""
 
 
 @dataclass(frozen=True)

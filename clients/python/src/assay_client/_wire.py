@@ -132,10 +132,14 @@ def parse_score(body: Any, n: int) -> list[Result]:
     results = field(body, "results", list)
     if len(results) != n:
         raise InvalidResponseError(f"the service returned {len(results)} results for {n} responses")
-    info = field(body, "model", dict)
-    model = ModelInfo(field(info, "name", str), field(info, "version", str))
+    model = parse_model_info(field(body, "model", dict))
     unit = field(body, "offset_unit", str)
     return [parse_result(r, model, unit) for r in results]
+
+
+def parse_model_info(info: Any) -> ModelInfo:
+    numerics = info.get("numerics", "")
+    return ModelInfo(field(info, "name", str), field(info, "version", str), str(numerics))
 
 
 def parse_result(r: Any, model: ModelInfo, unit: Any) -> Result:

@@ -397,9 +397,10 @@ def _check_size(nc: Any, body: bytes) -> None:
 
 
 def _result(message: Any) -> Result:
-    version = (message.headers or {}).get("Assay-Model-Version", "")
+    headers = message.headers or {}
+    model = ModelInfo("", headers.get("Assay-Model-Version", ""), headers.get("Assay-Numerics", ""))
     try:
         body = json.loads(message.data)
     except ValueError as e:
         raise InvalidResponseError(f"the result on {message.subject} is not valid JSON") from e
-    return _wire.parse_result(body, ModelInfo("", version), "codepoint")
+    return _wire.parse_result(body, model, "codepoint")
