@@ -53,9 +53,10 @@ COPY --from=build /out/bin/assay /usr/bin/assay
 COPY --from=build /out/doc/ /usr/share/doc/assay/
 
 # The root file system may be read-only: assay writes only to /var/lib/assay
-# (streams, feedback, checkpoints) and /tmp.
+# (streams, feedback, checkpoints, models as they are computed with) and /tmp.
 ENV ASSAY_MODEL=/usr/share/assay/models/default \
     ASSAY_DATA_DIR=/var/lib/assay \
+    ASSAY_PACKED_WEIGHTS=/var/lib/assay/weights \
     GOTCH_CACHE=/tmp/gotch
 USER 65532:65532
 WORKDIR /var/lib/assay
