@@ -1,7 +1,8 @@
 """A WebSocket server with the protocol of live sessions, for tests without a service.
 
 A sentence ends with a full stop and a space, or with the response. One that
-has a bad word is a violation. The reward is 1 minus the largest violation so far.
+has a bad word is a violation. The reward is 1 minus the largest violation so far,
+for a result that of the text as a whole included (`whole`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class LiveServer:
         self.texts: list[str] = []
         self.headers: list[dict[str, str]] = []
         self.bad = ["idiot"]
+        self.whole = 0.0  # the violation of each text as a whole
         self.ended = threading.Semaphore(0)
         self.status = 101  # of the handshake
         self.error: dict[str, Any] | None = None  # sent for the first text
@@ -46,7 +48,7 @@ class LiveServer:
         return None
 
     def _handle(self, connection: ServerConnection) -> None:
-        session = Session(self.bad)
+        session = Session(self.bad, self.whole)
         self.opened.append(json.loads(connection.recv())["open"])
         index = len(self.texts)
         self.texts.append("")
@@ -73,8 +75,9 @@ class LiveServer:
 
 
 class Session:
-    def __init__(self, bad: list[str]) -> None:
+    def __init__(self, bad: list[str], whole: float) -> None:
         self.bad = bad
+        self.whole = whole
         self.text = ""
         self.start = self.count = 0
         self.worst = 0.0
@@ -104,6 +107,7 @@ class Session:
         return {"violation": self.worst, "reward": 1 - self.worst, "compliant": not bad, "stop": bad}
 
     def result(self) -> dict[str, Any]:
+        self.worst = max(self.worst, self.whole)
         running = self.running()
         del running["stop"]
         result = {"id": "r", "threshold": 0.5, "witness": None, "truncated": False, "empty": False, **running}

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from conftest import Service, Texts
 from live_server import LiveServer, live_server
 
 import assay_client as ac
@@ -195,6 +196,29 @@ def verdicts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(ac.AsyncLive, "feed", async_feed)
 
 
+async def followed(url: str, text: str) -> Rollout:
+    async def abort() -> None:
+        pass
+
+    async with ac.AsyncClient(url) as client:
+        return await follow(sampled(text), client, abort=abort)
+
+
+def generated(url: str, text: str) -> Any:
+    """The outcome of a sequence of the bytes of a text, and the end-of-sequence token."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from assay_client.integrations.transformers import AssayStoppingCriteria
+
+    ids = [80, *text.encode(), 0]
+    with ac.Client(url) as client, AssayStoppingCriteria(Letters(), client) as criteria:
+        for end in range(2, len(ids) + 1):
+            if criteria(torch.tensor([ids[:end]])).all():
+                break
+        [outcome] = criteria.finish()
+    return outcome
+
+
 # A verdict that is known before the end of the response: white space settles its last sentence.
 ENDS = [
     (KEPT + " \n\n  ", KEPT + " \n\n  ", "stop"),
@@ -204,15 +228,10 @@ ENDS = [
 
 @pytest.mark.usefixtures("verdicts")
 @pytest.mark.parametrize(("text", "kept", "reason"), ENDS)
-def test_the_end_does_not_depend_on_timing(live_server: LiveServer, text: str, kept: str, reason: str) -> None:
-    async def run() -> Rollout:
-        async def abort() -> None:
-            pass
-
-        async with ac.AsyncClient(live_server.url) as client:
-            return await follow(sampled(text), client, abort=abort)
-
-    rollout = asyncio.run(run())
+def test_the_end_does_not_depend_on_timing(
+    live_server: LiveServer, text: str, kept: str, reason: str
+) -> None:
+    rollout = asyncio.run(followed(live_server.url, text))
     assert (rollout.text, len(rollout.token_ids), rollout.finish_reason) == (kept, len(kept), reason)
     assert rollout.reward == pytest.approx(0.1)
 
@@ -222,19 +241,35 @@ def test_the_end_does_not_depend_on_timing(live_server: LiveServer, text: str, k
 def test_the_end_of_a_sequence_does_not_depend_on_timing(
     live_server: LiveServer, monkeypatch: pytest.MonkeyPatch, text: str, kept: str, reason: str
 ) -> None:
-    torch = pytest.importorskip("torch")
     pytest.importorskip("transformers")
     from assay_client.integrations import transformers
 
     monkeypatch.setattr(transformers, "TOKENS_PER_MESSAGE", 1)
-    ids = [80, *text.encode(), 0]
-    with ac.Client(live_server.url) as client, transformers.AssayStoppingCriteria(Letters(), client) as criteria:
-        for end in range(2, len(ids) + 1):
-            if criteria(torch.tensor([ids[:end]])).all():
-                break
-        [outcome] = criteria.finish()
+    outcome = generated(live_server.url, text)
     assert (outcome.tokens, outcome.finish_reason) == (len(kept) + (reason == "stop"), reason)
     assert outcome.reward == pytest.approx(0.1)
+
+
+@pytest.mark.usefixtures("verdicts")
+def test_a_stopped_rollout_has_the_reward_of_its_text(live_server: LiveServer) -> None:
+    live_server.whole = 0.97
+    rollouts = [asyncio.run(followed(live_server.url, text)) for text in (RUDE, KEPT)]
+    assert [(r.text, r.stopped) for r in rollouts] == [(KEPT, True), (KEPT, False)]
+    assert [r.reward for r in rollouts] == pytest.approx([0.03, 0.03])
+    assert live_server.texts[1:] == [KEPT, KEPT]
+    outcomes = [generated(live_server.url, text) for text in (RUDE, KEPT)]
+    assert [o.stopped for o in outcomes] == [True, False]
+    assert [o.reward for o in outcomes] == pytest.approx([0.03, 0.03])
+
+
+def test_a_stopped_rollout_of_a_real_service(service: Service, texts: Texts) -> None:
+    rollout = asyncio.run(followed(service.url, texts.violation + " Drink some water. " + texts.polite * 3))
+    outcome = generated(service.url, texts.violation + " " + texts.polite * 20)
+    assert rollout.stopped
+    assert outcome.stopped
+    with ac.Client(service.url) as client:
+        scored = client.score_one(rollout.text)
+    assert [rollout.reward, outcome.reward] == pytest.approx([scored.reward] * 2, abs=5e-3)
 
 
 def test_follow_without_a_service(live_server: LiveServer) -> None:

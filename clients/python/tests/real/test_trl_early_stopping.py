@@ -91,7 +91,8 @@ def test_stopping_criteria(example: Any, live_server: LiveServer) -> None:
     assert kept[2] == script[2], "it ended by itself after the violation"
     assert len(kept[3]) == limit
     assert [round(o.reward or 0, 6) for o in outcomes] == [0.1, 0.9, 0.1, 0.9]
-    assert [opened["prompt"] for opened in live_server.opened] == ["Hi?"] * 4
+    assert [opened["prompt"] for opened in live_server.opened] == ["Hi?"] * 5
+    assert live_server.texts[4] == KEPT, "what is kept of the stopped one is scored by itself"
 
 
 def test_stopping_criteria_without_a_service(example: Any) -> None:

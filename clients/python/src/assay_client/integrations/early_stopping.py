@@ -12,9 +12,11 @@ they share:
   complete instead if only white space follows that utterance. So neither the
   tokens nor the reward depend on timing.
 - Its finish reason is `content_filter`, the one of the OpenAI API, and its
-  reward is the running reward at the event. A reward function that scores the
-  cut text returns the same, or less where the model judges a short text as a
-  whole at its end (`whole_characters`).
+  reward is that of the text that is kept, as of a response that ends there by
+  itself: the same text has the same reward, whatever ended it, also from a
+  reward function that scores the completions. The running reward at the event
+  may be larger, if the model judges a short text as a whole at its end
+  (`whole_characters`).
 - A rollout continues without early stopping if its session fails because the
   service is unavailable, with a warning.
 """
@@ -108,8 +110,8 @@ class Watch:
     def stopped(self) -> bool:
         """Whether more than white space follows the utterance of the trigger.
 
-        Until then the response may yet end by itself, and sampling goes on, so
-        that it makes no difference when the verdict arrives.
+        Until then the response may yet end by itself, and sampling continues,
+        so that it makes no difference when the verdict arrives.
         """
         return self.trigger is not None and self._end() < len(self.text.rstrip())
 
@@ -181,7 +183,11 @@ async def follow(
     log_probs: list[float] = []
     finish_reason: str | None = None
     result: Result | None = None
-    feed = _Feed(client, prompt, live_options(options), model)
+
+    def session() -> _Feed:
+        return _Feed(client, prompt, live_options(options), model)
+
+    feed = session()
     try:
         async for step in steps:
             watch.append(step.text, len(step.token_ids))
@@ -199,18 +205,27 @@ async def follow(
                 watch.observe(event)
     finally:
         await feed.aclose()
+    if watch.stopped:
+        finish_reason = FINISH_REASON
+        result = await _whole(session(), watch.kept_text())
     kept = watch.kept()
-    reward = None if result is None else result.reward
-    if watch.stopped and watch.trigger is not None:
-        reward, finish_reason = watch.trigger.reward, FINISH_REASON
     return Rollout(
         text=watch.kept_text(),
         token_ids=token_ids[:kept],
         log_probs=log_probs[:kept] if log_probs else None,
         finish_reason=finish_reason,
-        reward=reward,
+        reward=None if result is None else result.reward,
         stopped=watch.stopped,
     )
+
+
+async def _whole(feed: _Feed, text: str) -> Result | None:
+    """The result of a complete text, in a session of its own."""
+    try:
+        await feed.send(text)
+        return (await feed.finish())[1]
+    finally:
+        await feed.aclose()
 
 
 async def _nothing() -> AsyncIterator[str]:
@@ -255,4 +270,4 @@ class _Feed:
 
     def _fail(self, error: Exception) -> None:
         self._failed = True
-        log.warning("a rollout continues without early stopping: %s", error)
+        log.warning("a rollout continues without its live session: %s", error)

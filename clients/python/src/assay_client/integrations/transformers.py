@@ -37,7 +37,6 @@ from .early_stopping import (
     violation,
 )
 
-
 # Each sequence is sent, and its verdicts are read, once per so many tokens: what
 # one token costs the client, for all sequences of a batch, would otherwise be a
 # good part of a small policy's time per token. Where a sequence is cut does not
@@ -50,8 +49,8 @@ class Outcome:
     """The end of one sequence: `tokens` of its completion are to be kept.
 
     `finish_reason` is `content_filter` if it was stopped, else `stop` or
-    `length`. `reward` is the running reward of a stopped one and the reward of
-    a complete one, None if the service was unavailable.
+    `length`. `reward` is that of the text of these tokens, None if the service
+    was unavailable.
     """
 
     tokens: int
@@ -114,26 +113,43 @@ class AssayStoppingCriteria(StoppingCriteria):
             raise ValueError(f"{len(prompts)} prompts for {batch} sequences")
         self._seen = seen  # the first call comes after the first token
         for prompt in prompts:
-            live: Live | None = None
-            try:
-                live = self._sessions.enter_context(self._client.live(prompt=prompt, **self._settings))
-            except UNAVAILABLE as e:
-                log.warning("a rollout continues without early stopping: %s", e)
-            self._rows.append(_Row(live, TokenDecoder(self._tokenizer), Watch(self._when)))
+            live, decoder = self._open(prompt), TokenDecoder(self._tokenizer)
+            self._rows.append(_Row(prompt, live, decoder, Watch(self._when)))
 
-    def finish(self) -> list[Outcome]:
-        """Waits for the remaining verdicts; returns the outcome of each sequence."""
+    def _open(self, prompt: str | None) -> Live | None:
+        try:
+            return self._sessions.enter_context(self._client.live(prompt=prompt, **self._settings))
+        except UNAVAILABLE as e:
+            _warn(e)
+            return None
+
+    def finish(self, *, rewards: bool = True) -> list[Outcome]:
+        """Waits for the remaining verdicts; returns the outcome of each sequence.
+
+        Without `rewards`, the stopped ones have none, which saves scoring what
+        is kept of them.
+        """
         for row in self._rows:
             row.end()
+        for row in self._rows:
+            row.wait()
+        for row in self._rows:
+            if row.stopped:
+                row.score_kept(self._open(row.prompt) if rewards else None)
         outcomes = [row.outcome() for row in self._rows]
         self._sessions.close()
         return outcomes
 
 
+def _warn(error: Exception) -> None:
+    log.warning("a rollout continues without its live session: %s", error)
+
+
 class _Row:
     """One sequence."""
 
-    def __init__(self, live: Live | None, decoder: TokenDecoder, watch: Watch) -> None:
+    def __init__(self, prompt: str | None, live: Live | None, decoder: TokenDecoder, watch: Watch) -> None:
+        self.prompt = prompt
         self._live = live
         self._decoder = decoder
         self._watch = watch
@@ -142,8 +158,12 @@ class _Row:
         self._complete = False
 
     @property
+    def stopped(self) -> bool:
+        return self._watch.stopped
+
+    @property
     def done(self) -> bool:
-        return self._complete or self._watch.stopped
+        return self._complete or self.stopped
 
     def push(self, ids: Sequence[int], eos: Collection[int]) -> None:
         if self.done:
@@ -176,7 +196,7 @@ class _Row:
 
     def end(self) -> None:
         """Ends the response, without waiting for its last verdicts."""
-        if self._live is None or self._watch.stopped:
+        if self._live is None or self.stopped:
             return
         rest = self._decoder.flush()
         self._watch.append(rest, 0)
@@ -188,24 +208,41 @@ class _Row:
         except UNAVAILABLE as e:
             self._fail(e)
 
-    def outcome(self) -> Outcome:
-        watch = self._watch
+    def wait(self) -> None:
+        """Waits for the verdicts that may still stop the sequence."""
+        if self._live is None or self.stopped:
+            return
         try:
-            if self._live is not None and not watch.stopped:
-                for event in self._live.events(()):  # within the timeout of the client
-                    watch.observe(event)
-                    if watch.stopped:
-                        break
-            result = self._live.finish() if self._live is not None and not watch.stopped else None
+            for event in self._live.events(()):  # within the timeout of the client
+                self._watch.observe(event)
+                if self.stopped:
+                    break
         except UNAVAILABLE as e:
             self._fail(e)
-            result = None
-        if watch.stopped and watch.trigger is not None:
-            return Outcome(watch.kept(), FINISH_REASON, watch.trigger.reward)
-        return Outcome(
-            self._tokens, "stop" if self._complete else "length", None if result is None else result.reward
-        )
+
+    def score_kept(self, live: Live | None) -> None:
+        """Begins to score the text that is kept in a session of its own: the first one received more."""
+        if self._live is not None:
+            self._live.close()
+        self._live = live
+        if live is None:
+            return
+        try:
+            live.send(self._watch.kept_text())
+            live.end()
+        except UNAVAILABLE as e:
+            self._fail(e)
+
+    def outcome(self) -> Outcome:
+        result = None
+        try:
+            if self._live is not None:
+                result = self._live.finish()
+        except UNAVAILABLE as e:
+            self._fail(e)
+        reason = FINISH_REASON if self.stopped else "stop" if self._complete else "length"
+        return Outcome(self._watch.kept(), reason, None if result is None else result.reward)
 
     def _fail(self, error: Exception) -> None:
         self._live = None
-        log.warning("a rollout continues without early stopping: %s", error)
+        _warn(error)

@@ -72,7 +72,7 @@ class EarlyStoppingGRPOTrainer(GRPOTrainer):
                 completion_ids, logprobs = super()._generate_single_turn(prompt_ids, *args, **kwargs)
             finally:
                 del model.generate
-            self._live_outcomes = criteria.finish()
+            self._live_outcomes = criteria.finish(rewards=False)  # the reward functions score them
         mode = "train" if self.model.training else "eval"
         stopped = [outcome.stopped for outcome in self._live_outcomes]
         self._metrics[mode]["assay/stopped"].append(sum(stopped) / len(stopped))
