@@ -28,8 +28,8 @@ func (*hostileCmd) Help() string {
     assay-lab bench hostile --for 5m
 
 Prints success rate and latency of honest clients without and with the attack, the outcomes of the attacks, and the peak
-memory of the service. It fails if the service exits. The cgroup needs root; without it only the resident memory is
-reported. It needs Linux.`
+memory of the service. It fails if the service exits, or if a request gets a status from 500 on but 503 and 504, which
+are documented. The cgroup needs root; without it only the resident memory is reported. It needs Linux.`
 }
 
 // Run is called by kong.

@@ -316,5 +316,8 @@ func emptyMessage(ctx context.Context, p *victim, _ int) string {
 	if code == "" {
 		code = response.Header.Get("Grpc-Status")
 	}
-	return "grpc-status " + code
+	if code == "" { // the time was over
+		return "no response"
+	}
+	return grpcOutcome + code
 }

@@ -25,8 +25,9 @@ type Settings struct {
 }
 
 // Run prints a Markdown table: success rate and latency of the honest clients without and with the attack, the outcomes
-// of the attacks, and the peak memory of the service. It fails if the service exits. The cgroup needs root; without it
-// Run notifies and reports the resident memory only.
+// of the attacks, and the peak memory of the service. It fails if the service exits, or if a request of either gets an
+// error of the service but the documented 503 and 504. The cgroup needs root; without it Run notifies and reports the
+// resident memory only.
 func Run(ctx context.Context, w io.Writer, s Settings) (err error) {
 	service, err := startVictim(ctx, s)
 	if err != nil {
@@ -57,5 +58,5 @@ func Run(ctx context.Context, w io.Writer, s Settings) (err error) {
 	fmt.Fprintln(w)
 	tally.print(w)
 	fmt.Fprintln(w, "\nmemory:", service.usage())
-	return errors.Join(err, service.alive())
+	return errors.Join(err, service.alive(), undocumented(tally, before, during))
 }
