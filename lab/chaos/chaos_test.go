@@ -87,7 +87,7 @@ func runSchedule(t *testing.T, models *models, s schedule, sum *summary) {
 	t.Logf("%s\nreplay: go test ./lab/chaos -run TestChaos -duration 1s -profile %s -seed %d -length %s", s, s.of.name, s.seed, *length)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	h := newHistory()
+	h := newHistory(models.numerics)
 	var sys system
 	if s.of.fleet {
 		sys = newFleet(t, models, s)
@@ -109,14 +109,16 @@ func runSchedule(t *testing.T, models *models, s schedule, sum *summary) {
 			break // it refuses to run on damaged data, and says so
 		}
 	}
-	if sys.refused() != "" {
+	checker := newChecker(ctx, t, sys, models, s, h)
+	if lines := sys.refused(); len(lines) > 0 {
 		c.abandon()
-		sum.end(s, h, "refused to start: "+sys.refused())
+		checker.refused(lines)
+		sum.end(s, h, lines[len(lines)-1])
 		return
 	}
 	defer time.AfterFunc(calmDeadline, cancel).Stop()
 	c.finish()
-	check(ctx, t, sys, models, s, h)
+	checker.check()
 	sum.end(s, h, "")
 }
 
@@ -125,7 +127,9 @@ type system interface {
 	begin()                                        // starts it, and waits until it is ready
 	inject(step step, rng *rand.Rand) (ended bool) // returns when the fault has ended; ended: the schedule is over
 	pick(rng *rand.Rand) (address, bool)           // of a process that runs
-	refused() string                               // why it does not start on damaged data
+	refused() []string                             // the log of the start that it refused on damaged data; none: it runs
+	damaged() []string                             // the files that were damaged
+	deaths() int                                   // how many processes were killed
 	output() []string                              // ends it, and returns its last log lines
 	reports() []string                             // ends it, and returns the warnings and errors in its logs
 }

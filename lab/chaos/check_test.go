@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"regexp"
@@ -13,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/anishathalye/porcupine"
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -21,7 +21,6 @@ import (
 	"assay/api"
 	"assay/queue"
 	"assay/queue/labels"
-	"assay/queue/registry"
 	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
 	"assay/rewardmodel/retrain"
@@ -40,27 +39,63 @@ type checker struct {
 	http     *http.Client
 }
 
-// check waits until the service has completed its work, and reports every broken promise.
-func check(ctx context.Context, t *testing.T, sys system, models *models, s schedule, h *history) {
-	t.Helper()
+func newChecker(ctx context.Context, t *testing.T, sys system, models *models, s schedule, h *history) *checker {
 	c := &checker{ctx: ctx, t: t, sys: sys, models: models, history: h, of: s.of, rng: rand.New(rand.NewPCG(s.seed, 3)),
 		http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: replyTimeout}}
 	c.noMemory = slices.ContainsFunc(s.steps, func(step step) bool { return step.fault == noMemory })
+	return c
+}
+
+// check waits until the service has completed its work, and reports every broken promise.
+func (c *checker) check() {
+	c.t.Helper()
+	h := c.history
 	h.note("the faults have ended")
 	nc, js, err := c.connect()
 	if err == nil {
 		defer nc.Close()
-		err = errors.Join(c.rewards(js), c.labels(js), c.registry(), c.training(s.of.training), c.versions())
+		err = errors.Join(c.rewards(js), c.labels(js))
+		h.agrees(versions[0], registryTimeouts...)
+		err = errors.Join(err, c.training(c.of.training), c.versions(true))
 	}
 	if err != nil {
 		h.violate("after the faults: %v", err)
 	}
 	h.note("checked")
+	c.conclude()
+}
+
+// registryTimeouts are how long the order of promotions, rollbacks and reads may be searched for.
+var registryTimeouts = []time.Duration{30 * time.Second, 2 * time.Minute}
+
+// refused checks what can be without the service, which did not start again on damaged data and logged lines, and reports
+// every broken promise.
+func (c *checker) refused(lines []string) {
+	c.t.Helper()
+	c.afterRefusal(lines)
+	c.conclude()
+}
+
+func (c *checker) afterRefusal(lines []string) {
+	h := c.history
+	h.note("it refused to start")
+	if files := c.sys.damaged(); !namesDamage(lines, files) {
+		h.violate("it refused to start and names none of the damaged files %v:\n%s", files, strings.Join(lines, "\n"))
+	}
+	h.agrees(versions[0], registryTimeouts...)
+	if err := c.versions(false); err != nil {
+		h.violate("after the faults: %v", err)
+	}
+}
+
+// conclude reports every broken promise.
+func (c *checker) conclude() {
+	c.t.Helper()
 	c.excuse()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, v := range h.violations {
-		t.Error(v)
+	c.history.mu.Lock()
+	defer c.history.mu.Unlock()
+	for _, v := range c.history.violations {
+		c.t.Error(v)
 	}
 }
 
@@ -94,27 +129,17 @@ func (c *checker) await(what string, condition func() error) error {
 
 // excuse reports every loss as a broken promise, unless a stored file of its stream was damaged and the service said so.
 func (c *checker) excuse() {
-	var reports []string
+	var reports []damageReport
 	if c.of.damage {
-		reports = distinct(c.sys.reports())
-		c.t.Logf("reported:\n%s", strings.Join(reports, "\n"))
+		lines := distinct(c.sys.reports())
+		c.t.Logf("reported:\n%s", strings.Join(lines, "\n"))
+		reports = damageReports(lines, c.sys.damaged())
 	}
-	for _, l := range c.history.losses {
-		stream := slices.IndexFunc(l.streams, func(stream string) bool { return reported(reports, stream) })
-		if stream < 0 {
-			c.history.violate("lost: %s", l.what)
-			continue
-		}
-		c.history.count("lost by damage of "+l.streams[stream]+", which was reported", 1)
+	for _, l := range excuse(c.history.losses, reports, func(stream string) {
+		c.history.count("lost by damage of "+stream+", which was reported", 1)
+	}) {
+		c.history.violate("lost: %s: %s", l.what, l.details)
 	}
-}
-
-// reported reports whether a warning or an error names a stream. That the state of a stream is outdated says nothing: it
-// is after every kill.
-func reported(reports []string, stream string) bool {
-	return slices.ContainsFunc(reports, func(line string) bool {
-		return strings.Contains(line, stream) && !strings.Contains(line, "Stream state outdated")
-	})
 }
 
 // distinct removes lines that differ only in their time.
@@ -143,9 +168,9 @@ func (c *checker) rewards(js jetstream.JetStream) error {
 		return err
 	}
 	c.history.mu.Lock()
-	published, attempted := c.history.published, c.history.attempted
+	attempted := c.history.attempted
 	c.history.mu.Unlock()
-	seen := map[string]int{}
+	seen := answers{rewards: map[string]int{}, dead: map[string][]queue.Reason{}}
 	err = c.read(js, queue.StreamRewards, "", func(msg jetstream.Msg) {
 		var result rewardmodel.Result
 		if err := json.Unmarshal(msg.Data(), &result); err != nil {
@@ -153,30 +178,19 @@ func (c *checker) rewards(js jetstream.JetStream) error {
 			return
 		}
 		text, ours := attempted[result.ID]
-		if seen[result.ID]++; !ours {
+		if seen.rewards[result.ID]++; !ours {
 			c.history.violate("a reward for %q, which nobody published", result.ID)
 			return
 		}
-		c.history.scored("stream", msg.Headers().Get(queue.HeaderModelVersion), text, result.Reward)
+		c.history.scored("stream", rewardmodel.ModelInfo{Version: msg.Headers().Get(queue.HeaderModelVersion)}, text, result.Reward)
 	})
-	dead := map[string]bool{}
 	err = errors.Join(err, c.read(js, queue.StreamDead, "", func(msg jetstream.Msg) {
-		dead[msg.Headers().Get(queue.HeaderMsgID)] = true
-		reason := queue.Reason(strings.TrimPrefix(msg.Subject(), queue.SubjectDead+"."))
-		if reason != queue.ReasonCrash && !(reason == queue.ReasonModel && c.noMemory) {
-			c.history.violate("dead letter %s: %v", reason, msg.Headers())
-		}
-		c.history.count("dead letters: "+string(reason), 1)
+		id := msg.Headers().Get(queue.HeaderMsgID)
+		seen.dead[id] = append(seen.dead[id], queue.Reason(strings.TrimPrefix(msg.Subject(), queue.SubjectDead+".")))
+		c.history.note("dead letter: %v", msg.Headers())
 	}))
-	for id := range published {
-		if seen[id] == 0 && !dead[id] {
-			c.history.lost("reward", []string{queue.StreamRewards, queue.StreamResponses}, "of %s", id)
-		}
-	}
-	for id, n := range seen {
-		if n > 1 {
-			c.history.violate("%d rewards of %s", n, id)
-		}
+	if err == nil {
+		c.history.answered(seen, c.sys.deaths(), c.noMemory)
 	}
 	return err
 }
@@ -280,14 +294,14 @@ func (c *checker) labels(js jetstream.JetStream) error {
 	for key, state := range want {
 		switch got, ok := stored[key]; {
 		case !ok:
-			c.history.lost("label", []string{labels.StreamFeedback}, "%v", key)
+			c.history.lost(lostLabel(key), "it is missing")
 		case got != state:
-			c.history.lost("label", []string{labels.StreamFeedback}, "%v is %v, must be %v", key, got, state)
+			c.history.lost(lostLabel(key), "it is %v, must be %v", got, state)
 		}
 	}
 	for key, state := range stored {
 		if _, ok := want[key]; !ok {
-			c.history.lost("withdrawal or erasure", []string{labels.StreamFeedback}, "%v is %v", key, state)
+			c.history.lost(lostLabel(key), "it was withdrawn or erased, and is %v", state)
 		}
 	}
 	return err
@@ -340,24 +354,12 @@ func (c *checker) get(path string, into any) error {
 }
 
 // score returns the reward of each text by a version, which the service may have to load.
-func (c *checker) score(version string) (map[string]float64, error) {
+func (c *checker) score(version string) (scores, error) {
 	at, ok := c.sys.pick(c.rng)
 	if !ok {
-		return nil, errDown
+		return scores{}, errDown
 	}
 	return c.models.score(c.ctx, c.http, at.http, version)
-}
-
-// registry checks that promotions, rollbacks and reads have an order that explains their results.
-func (c *checker) registry() error {
-	switch result := c.history.linearizable(versions[0], 30*time.Second); result {
-	case porcupine.Ok:
-	case porcupine.Unknown:
-		c.history.count("registry histories too long to check", 1)
-	default:
-		c.history.lost("promotion", []string{registry.StreamState}, "the registry is not linearizable: %s", c.history.operations())
-	}
-	return nil
 }
 
 // training checks that every run started once and ended at most once, after the last one has ended.
@@ -407,14 +409,18 @@ func (c *checker) training(trains bool) error {
 	return nil
 }
 
-// versions compares every reward with the one that its version computes without faults.
-func (c *checker) versions() error {
+// versions compares every reward with the one that its version computes without faults: for one that the service has
+// trained, the service must run.
+func (c *checker) versions(runs bool) error {
 	c.history.mu.Lock()
-	seen := c.history.rewards
+	seen := slices.Collect(maps.Keys(c.history.rewards))
 	c.history.mu.Unlock()
-	for version, rewards := range seen {
-		calm := c.models.rewards[version]
-		if calm == nil { // the service has trained it
+	for _, version := range seen {
+		calm, known := c.models.calm[version]
+		if !known && !runs {
+			continue
+		}
+		if !known {
 			err := c.await("version "+version, func() (err error) {
 				calm, err = c.score(version)
 				return err
@@ -423,12 +429,7 @@ func (c *checker) versions() error {
 				return err
 			}
 		}
-		for text, reward := range rewards {
-			if !near(reward, calm[text]) {
-				c.history.violate("version %s computed %v for %q, without faults %v", version, reward, text, calm[text])
-			}
-			c.history.count("texts compared with a calm run", 1)
-		}
+		c.history.computed(version, calm)
 	}
 	return nil
 }

@@ -41,9 +41,10 @@ type clients struct {
 	http    *http.Client
 	done    sync.WaitGroup
 
-	mu     sync.Mutex
-	ending bool // no new work; what is not acknowledged is retried
-	conns  map[string]*nats.Conn
+	mu        sync.Mutex
+	ending    bool // no new work; what is not acknowledged is retried
+	abandoned bool // what is not acknowledged never is
+	conns     map[string]*nats.Conn
 }
 
 // startClients starts all clients of a schedule.
@@ -101,11 +102,28 @@ func (c *clients) finish() {
 	c.ending = true
 	c.mu.Unlock()
 	c.done.Wait()
-	c.abandon()
+	c.close()
 }
 
-// abandon ends all clients.
+// abandon ends all clients of a service that does not run again.
 func (c *clients) abandon() {
+	c.mu.Lock()
+	c.abandoned = true
+	c.mu.Unlock()
+	c.close()
+}
+
+// unacknowledged records that an operation was repeated in vain.
+func (c *clients) unacknowledged(format string, args ...any) {
+	c.mu.Lock()
+	abandoned := c.abandoned
+	c.mu.Unlock()
+	if !abandoned {
+		c.history.violate(format, args...)
+	}
+}
+
+func (c *clients) close() {
 	c.stop()
 	c.done.Wait()
 	c.http.CloseIdleConnections()
@@ -146,7 +164,8 @@ func (c *clients) call(rng *rand.Rand, method, path string, body []byte) (status
 	switch status {
 	case http.StatusOK, http.StatusAccepted, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusConflict:
 	case http.StatusNotFound: // a version that was registered
-		c.history.lost("version", []string{registry.StreamState, registry.StreamModels}, "%s %s: %.300s", method, path, reply)
+		c.history.lost(loss{what: "version " + path, streams: []string{registry.StreamState, registry.StreamModels}, about: aboutVersions},
+			"%s: %.300s", method, reply)
 	default:
 		if !at.life.over() { // a process without memory may fail in any way
 			c.history.violate("%s %s: status %d: %.300s", method, path, status, reply)
@@ -183,7 +202,7 @@ func (c *clients) results(by string, texts []string, reply []byte) {
 		return
 	}
 	for i, r := range got.Results {
-		c.history.scored(by, got.Model.Version, texts[i], r.Reward)
+		c.history.scored(by, got.Model, texts[i], r.Reward)
 	}
 }
 
@@ -277,7 +296,7 @@ func (c *clients) live(rng *rand.Rand) {
 		Model  rewardmodel.ModelInfo `json:"model"`
 	}
 	if response.StatusCode == http.StatusOK && json.Unmarshal(lines[len(lines)-1], &last) == nil && last.Result != nil {
-		c.history.scored("live", last.Model.Version, text, last.Result.Reward)
+		c.history.scored("live", last.Model, text, last.Result.Reward)
 	}
 }
 
@@ -325,7 +344,7 @@ func (p *publisher) publish(rng *rand.Rand) {
 	h.mu.Unlock()
 	p.last = &nats.Msg{Subject: queue.SubjectResponses + ".chaos." + p.name, Data: body, Header: nats.Header{jetstream.MsgIDHeader: {id}}}
 	if err := p.clients.until(func() error { return p.send(rng, p.last) }); err != nil {
-		h.violate("response %s was never acknowledged: %v", id, err)
+		p.clients.unacknowledged("response %s was never acknowledged: %v", id, err)
 		return
 	}
 	h.count("responses published", 1)
@@ -411,7 +430,7 @@ func (r *rater) label(rng *rand.Rand) {
 	}
 	var receipt feedback.Receipt
 	if err := r.request(rng, http.MethodPost, "/v1/feedback", body, http.StatusAccepted, &receipt); err != nil {
-		r.clients.history.violate("labels were never acknowledged: %v", err)
+		r.clients.unacknowledged("labels were never acknowledged: %v", err)
 		return
 	}
 	if len(receipt.Rejected) > 0 || receipt.Accepted+receipt.Duplicates != len(items) {
@@ -439,7 +458,7 @@ func (r *rater) pick(rng *rand.Rand) string {
 func (r *rater) withdraw(rng *rand.Rand) {
 	id := r.ids[rng.IntN(len(r.ids))]
 	if err := r.request(rng, http.MethodDelete, "/v1/feedback/"+id+"/labels?rater="+r.name, nil, http.StatusOK, nil); err != nil {
-		r.clients.history.violate("withdrawal of %s was never acknowledged: %v", id, err)
+		r.clients.unacknowledged("withdrawal of %s was never acknowledged: %v", id, err)
 		return
 	}
 	r.clients.history.labeled(labelKey{id, r.name}, labelState{})
@@ -449,7 +468,7 @@ func (r *rater) withdraw(rng *rand.Rand) {
 func (r *rater) erase(rng *rand.Rand) {
 	id := r.pick(rng)
 	if err := r.request(rng, http.MethodDelete, "/v1/feedback/"+id, nil, http.StatusOK, nil); err != nil {
-		r.clients.history.violate("erasure of %s was never acknowledged: %v", id, err)
+		r.clients.unacknowledged("erasure of %s was never acknowledged: %v", id, err)
 		return
 	}
 	for _, by := range []string{r.name, r.name + "-second"} {

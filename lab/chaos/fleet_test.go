@@ -81,7 +81,15 @@ func (f *fleet) pick(rng *rand.Rand) (address, bool) {
 	return address{}, false
 }
 
-func (f *fleet) refused() string { return "" }
+func (f *fleet) refused() []string { return nil }
+func (f *fleet) damaged() []string { return nil }
+
+func (f *fleet) deaths() (n int) {
+	for _, r := range f.replicas {
+		n += r.died()
+	}
+	return n
+}
 
 func (f *fleet) reports() (out []string) {
 	for _, r := range f.replicas {

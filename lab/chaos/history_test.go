@@ -1,13 +1,17 @@
 package chaos_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/anishathalye/porcupine"
 
+	"assay/queue"
+	"assay/rewardmodel"
 	"assay/rewardmodel/bag"
 )
 
@@ -24,6 +28,7 @@ type history struct {
 	published map[string]string             // acknowledged responses: text by id
 	attempted map[string]string             // all of them
 	rewards   map[string]map[string]float64 // by version and text
+	numerics  map[string]string             // by version, where it is known
 	registry  []porcupine.Operation         // see registry_test.go
 }
 
@@ -36,9 +41,10 @@ type labelState struct {
 	text  string
 }
 
-func newHistory() *history {
+// newHistory returns an empty history; the numerics of versions are those of calm runs.
+func newHistory(numerics map[string]string) *history {
 	return &history{began: time.Now(), numbers: map[string]int{}, labels: map[labelKey]labelState{}, published: map[string]string{},
-		attempted: map[string]string{}, rewards: map[string]map[string]float64{}}
+		attempted: map[string]string{}, rewards: map[string]map[string]float64{}, numerics: maps.Collect(maps.All(numerics))}
 }
 
 // now is the time since the start of the schedule.
@@ -71,15 +77,21 @@ func (h *history) violate(format string, args ...any) {
 
 // loss is something acknowledged that is gone, or is there again.
 type loss struct {
-	what    string
-	streams []string // whose damage would explain it
+	what    string                    // identifies it
+	details string                    // how it was noticed
+	streams []string                  // whose damage would explain it
+	about   func(subject string) bool // whether the damage of a record of a subject would; nil: of any
 }
 
-// lost records a loss.
-func (h *history) lost(what string, streams []string, format string, args ...any) {
+// lost records a loss, once.
+func (h *history) lost(l loss, format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.losses = append(h.losses, loss{what + " " + fmt.Sprintf(format, args...), streams})
+	if slices.ContainsFunc(h.losses, func(other loss) bool { return other.what == l.what }) {
+		return
+	}
+	l.details = fmt.Sprintf(format, args...)
+	h.losses = append(h.losses, l)
 }
 
 func (h *history) failed() bool {
@@ -101,29 +113,116 @@ func (h *history) counts() map[string]int {
 	return maps.Clone(h.numbers)
 }
 
-// tolerance is how far two computations of a reward may differ: sums in another order.
+// tolerance is how far two computations of a reward may differ without numerics: sums in another order.
 const tolerance = 1e-4
 
-// scored records a reward. A version must return the same one for a text each time.
-func (h *history) scored(by, version, text string, reward float64) {
+// scored records a reward. A version must return the same one for a text each time, and have the same numerics: all
+// processes of a schedule are of one program on one machine. A reward in a stream does not name its numerics.
+func (h *history) scored(by string, of rewardmodel.ModelInfo, text string, reward float64) {
 	h.mu.Lock()
-	rewards := h.rewards[version]
+	rewards := h.rewards[of.Version]
 	if rewards == nil {
 		rewards = map[string]float64{}
-		h.rewards[version] = rewards
+		h.rewards[of.Version] = rewards
 	}
 	before, known := rewards[text]
 	if !known {
 		rewards[text] = reward
 	}
 	h.numbers["rewards: "+by]++
+	numerics := h.numerics[of.Version]
+	if numerics == "" {
+		h.numerics[of.Version] = of.Numerics
+	}
 	h.mu.Unlock()
-	if known && !near(before, reward) {
-		h.violate("%s: version %s computes %v for %q, before it was %v", by, version, reward, text, before)
+	if of.Numerics != "" && numerics != "" && of.Numerics != numerics {
+		h.violate("%s: version %s has the numerics %s, before they were %s", by, of.Version, of.Numerics, numerics)
+	}
+	if known && !same(numerics, before, reward) {
+		h.violate("%s: version %s computes %v for %q, before it was %v", by, of.Version, reward, text, before)
 	}
 }
 
-func near(a, b float64) bool { return a-b < tolerance && b-a < tolerance }
+// same reports whether two computations of a reward agree: exactly, where their version has numerics.
+func same(numerics string, a, b float64) bool {
+	return a == b || numerics == "" && a-b < tolerance && b-a < tolerance
+}
+
+// computed compares the rewards of a version with those that it computes without faults.
+func (h *history) computed(version string, calm scores) {
+	h.mu.Lock()
+	rewards, numerics := h.rewards[version], cmp.Or(h.numerics[version], calm.numerics)
+	h.mu.Unlock()
+	for text, reward := range rewards {
+		if !same(numerics, reward, calm.rewards[text]) {
+			h.violate("version %s computed %v for %q, without faults %v", version, reward, text, calm.rewards[text])
+		}
+	}
+	how := "bit by bit"
+	if numerics == "" {
+		how = fmt.Sprintf("within %g", tolerance)
+	}
+	h.count("texts compared with a calm run, "+how, len(rewards))
+}
+
+// answers are what the streams have of each response.
+type answers struct {
+	rewards map[string]int
+	dead    map[string][]queue.Reason
+}
+
+// When a harmless response can become a dead letter, see docs/nats.md.
+const (
+	crashDeaths = 4 // three with it in flight, and then one that scores it in isolation, each of which costs at most one response
+	fatalDeaths = 6 // every response that was in flight at so many becomes one
+)
+
+// answered checks that each response has exactly one reward or dead letter. noMemory: the model failed on everything for
+// a while, so that a response can have a dead letter (model), and a reward too if a process died right then.
+func (h *history) answered(a answers, deaths int, noMemory bool) {
+	h.mu.Lock()
+	published, attempted := h.published, h.attempted
+	h.mu.Unlock()
+	for id := range published {
+		if a.rewards[id] == 0 && len(a.dead[id]) == 0 {
+			h.lost(loss{what: "reward of " + id, streams: []string{queue.StreamRewards, queue.StreamResponses}}, "it has no dead letter either")
+		}
+	}
+	for id, n := range a.rewards {
+		if n > 1 {
+			h.violate("%d rewards of %s", n, id)
+		}
+	}
+	crashed := 0
+	for id, reasons := range a.dead {
+		if _, ours := attempted[id]; !ours {
+			h.violate("a dead letter of %q, which nobody published", id)
+		}
+		if len(reasons) > 1 {
+			h.violate("%d dead letters of %s: %v", len(reasons), id, reasons)
+		}
+		for _, reason := range reasons {
+			h.count("dead letters: "+string(reason), 1)
+			allowed := reason == queue.ReasonModel && noMemory
+			if reason == queue.ReasonCrash {
+				crashed++
+				allowed = deaths >= crashDeaths
+			}
+			switch {
+			case !allowed:
+				h.violate("a dead letter %s of %s, after %d deaths", reason, id, deaths)
+			case a.rewards[id] == 0:
+			case reason == queue.ReasonModel:
+				h.count("responses with a reward and a dead letter (model)", 1)
+			default:
+				h.violate("%s has a reward and a dead letter %s", id, reason)
+			}
+		}
+	}
+	if crashed > max(0, deaths-crashDeaths+1) && deaths < fatalDeaths {
+		h.violate("%d dead letters crash after %d deaths", crashed, deaths)
+	}
+}
 
 // labeled records an acknowledged operation on labels.
 func (h *history) labeled(key labelKey, state labelState) {

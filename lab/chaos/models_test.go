@@ -24,15 +24,22 @@ var versions = []string{"tiny-1", "tiny-2", "tiny-3"}
 
 // models are small models, texts, and the rewards that each version computes for them without faults.
 type models struct {
-	dirs    []string
-	texts   []string
-	rewards map[string]map[string]float64 // by version and text
+	dirs     []string
+	texts    []string
+	calm     map[string]scores // by version
+	numerics map[string]string // by version
+}
+
+// scores are the rewards of texts by one version.
+type scores struct {
+	numerics string // "": they are equal up to rounding only
+	rewards  map[string]float64
 }
 
 // newModels writes the models, and scores all texts with each of them.
 func newModels(t *testing.T) *models {
 	t.Helper()
-	m := &models{rewards: map[string]map[string]float64{}}
+	m := &models{calm: map[string]scores{}, numerics: map[string]string{}}
 	rng := rand.New(rand.NewPCG(3, 3))
 	for i := range 60 {
 		var b strings.Builder
@@ -51,41 +58,42 @@ func newModels(t *testing.T) *models {
 		m.dirs = append(m.dirs, dir)
 		p := processtest.Start(t, processtest.Serving(dir, t.TempDir(), "--nats", "off", "--log-format", "json")...).AwaitWithin(t, startTimeout)
 		var err error
-		m.rewards[version], err = m.score(t.Context(), http.DefaultClient, p.Ready.HTTP, "")
+		m.calm[version], err = m.score(t.Context(), http.DefaultClient, p.Ready.HTTP, "")
 		require.NoError(t, err)
+		m.numerics[version] = m.calm[version].numerics
 		p.Kill()
 	}
 	return m
 }
 
 // score returns the reward of each text by a version; "": the current one.
-func (m *models) score(ctx context.Context, client *http.Client, url, version string) (map[string]float64, error) {
+func (m *models) score(ctx context.Context, client *http.Client, url, version string) (s scores, err error) {
 	body, err := scoreRequest(version, m.texts)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/score", bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	defer response.Body.Close()
 	var got rewardmodel.ScoreResponse
 	switch err := json.UnmarshalRead(response.Body, &got); {
 	case response.StatusCode != http.StatusOK:
-		return nil, errors.New(response.Status)
+		return s, errors.New(response.Status)
 	case err != nil:
-		return nil, err
+		return s, err
 	}
-	rewards := map[string]float64{}
+	s = scores{numerics: got.Model.Numerics, rewards: map[string]float64{}}
 	for i, r := range got.Results {
-		rewards[m.texts[i]] = r.Reward
+		s.rewards[m.texts[i]] = r.Reward
 	}
-	return rewards, nil
+	return s, nil
 }
 
 // scoreRequest is the body of a request for the rewards of texts.

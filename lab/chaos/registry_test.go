@@ -10,6 +10,8 @@ import (
 
 	"github.com/anishathalye/porcupine"
 	"github.com/stretchr/testify/require"
+
+	"assay/queue/registry"
 )
 
 // registryInput is an operation on the current version.
@@ -79,16 +81,35 @@ func (h *history) operate(client int, in registryInput, call int64, out registry
 	h.numbers["registry: "+in.kind]++
 }
 
-// linearizable reports whether some order of the operations explains their results.
-func (h *history) linearizable(initial string, timeout time.Duration) porcupine.CheckResult {
+// linearizable reports whether some order of the operations explains their results. If that is unknown after a timeout,
+// it tries again with the next one.
+func (h *history) linearizable(initial string, timeouts ...time.Duration) (result porcupine.CheckResult) {
 	h.mu.Lock()
 	operations := slices.Clone(h.registry)
 	h.mu.Unlock()
-	return porcupine.CheckOperationsTimeout(registryModel(initial), operations, timeout)
+	for _, timeout := range timeouts {
+		if result = porcupine.CheckOperationsTimeout(registryModel(initial), operations, timeout); result != porcupine.Unknown {
+			break
+		}
+		h.note("the check of %d operations on the current version has no result after %v", len(operations), timeout)
+	}
+	return result
+}
+
+// agrees checks that promotions, rollbacks and reads have an order that explains their results. A history that could not
+// be checked fails.
+func (h *history) agrees(initial string, timeouts ...time.Duration) {
+	switch h.linearizable(initial, timeouts...) {
+	case porcupine.Ok:
+	case porcupine.Unknown:
+		h.violate("whether the registry is linearizable is unknown after %v: %s", timeouts, h.operations())
+	default:
+		h.lost(loss{what: "promotion", streams: []string{registry.StreamState}, about: aboutCurrent}, "the registry is not linearizable: %s", h.operations())
+	}
 }
 
 func TestRegistryModel(t *testing.T) {
-	h := newHistory()
+	h := newHistory(nil)
 	step := func(in registryInput, out registryOutput) { h.operate(0, in, h.now(), out) }
 	step(registryInput{kind: "read"}, registryOutput{known: true, version: "a"})
 	step(registryInput{kind: "promote", version: "b"}, registryOutput{known: true, version: "b", previous: "a"})
@@ -98,6 +119,22 @@ func TestRegistryModel(t *testing.T) {
 	require.Equal(t, porcupine.Ok, h.linearizable("a", time.Minute))
 	step(registryInput{kind: "read"}, registryOutput{known: true, version: "c"}) // c was replaced
 	require.Equal(t, porcupine.Illegal, h.linearizable("a", time.Minute))
+	h.agrees("a", time.Minute)
+	require.Len(t, h.losses, 1)
+}
+
+// A history that could not be checked in time fails, and is printed.
+func TestUnknownOrderFails(t *testing.T) {
+	h := newHistory(nil)
+	for i := range 60 { // promotions that may have happened, in any order
+		h.operate(i, registryInput{kind: "promote", version: fmt.Sprint("v", i)}, 0, registryOutput{})
+	}
+	h.operate(60, registryInput{kind: "read"}, h.now(), registryOutput{known: true, version: "none of them"})
+	h.agrees("a", time.Millisecond, 2*time.Millisecond)
+	require.Len(t, h.violations, 1)
+	require.Contains(t, h.violations[0], "unknown after [1ms 2ms]")
+	require.Contains(t, h.violations[0], "promote v59")
+	require.Len(t, h.notes(), 2, "each attempt is noted")
 }
 
 // operations are the operations on the current version in the order of their replies.

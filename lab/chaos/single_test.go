@@ -48,6 +48,7 @@ type replica struct {
 	process *processtest.Process
 	at      address // no life: it is down
 	logs    []string
+	deaths  int
 }
 
 // startTimeout is how long a start may take: long, since the machine may be busy.
@@ -83,6 +84,15 @@ func (r *replica) kill() {
 	r.down()
 	r.process.Kill()
 	r.keepLog()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.deaths++
+}
+
+func (r *replica) died() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.deaths
 }
 
 // end kills the process if it runs.
@@ -155,7 +165,8 @@ type single struct {
 	mount   *powercut.Mount
 	dir     string
 	replica *replica
-	refusal string
+	files   []string // that were damaged
+	refusal []string
 }
 
 // exhaustion is how long a process without memory may take to notice.
@@ -223,12 +234,15 @@ func (s *single) again() (ended bool) {
 	}
 	lines := s.replica.process.Log
 	require.True(s.t, s.of.damage, "it did not start again:\n%s", strings.Join(lines, "\n"))
-	s.refusal = lines[len(lines)-1]
+	require.NotEmpty(s.t, lines, "it did not start again, and does not say why")
+	s.refusal = lines
 	return true
 }
 
 func (s *single) pick(*rand.Rand) (address, bool) { return s.replica.now() }
-func (s *single) refused() string                 { return s.refusal }
+func (s *single) refused() []string               { return s.refusal }
+func (s *single) damaged() []string               { return s.files }
+func (s *single) deaths() int                     { return s.replica.died() }
 func (s *single) reports() []string               { return s.replica.reports() }
 
 func (s *single) output() []string {
@@ -307,6 +321,7 @@ func (s *single) damage(f fault, rng *rand.Rand) {
 	names := slices.Sorted(maps.Keys(kinds))
 	files := kinds[names[rng.IntN(len(names))]]
 	at := files[rng.IntN(len(files))]
+	s.files = append(s.files, at)
 	if f == flip {
 		bit := rng.Int64N(8 * sizes[at])
 		s.disk.FlipBit(at, bit)
@@ -327,9 +342,15 @@ func kindOf(at string) string {
 		}
 		return r
 	}, path.Base(at))
-	if _, after, ok := strings.Cut(at, "/streams/"); ok {
-		stream, _, _ := strings.Cut(after, "/")
+	if stream := streamOf(at); stream != "" {
 		return fmt.Sprint(stream, " ", name)
 	}
 	return name
+}
+
+// streamOf is the stream of a file, "" if it is of none.
+func streamOf(at string) string {
+	_, after, _ := strings.Cut(at, "/streams/")
+	stream, _, _ := strings.Cut(after, "/")
+	return stream
 }
