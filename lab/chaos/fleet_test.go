@@ -124,8 +124,8 @@ func (f *fleet) inject(step step, rng *rand.Rand) (ended bool) {
 		r.signal(syscall.SIGSTOP)
 		<-time.After(step.holds)
 		r.signal(syscall.SIGCONT)
-	case cutOff, swallow:
-		gate.Set(map[fault]queuetest.Network{cutOff: queuetest.Refusing, swallow: queuetest.Swallowing}[step.fault])
+	case cutOff, swallow, lag:
+		gate.Set(map[fault]queuetest.Network{cutOff: queuetest.Refusing, swallow: queuetest.Swallowing, lag: queuetest.Slow}[step.fault])
 		<-time.After(step.holds)
 		gate.Set(queuetest.Passing)
 	case killNode:
@@ -137,6 +137,16 @@ func (f *fleet) inject(step step, rng *rand.Rand) (ended bool) {
 		f.cluster.Isolate(server, []queuetest.Network{queuetest.Refusing, queuetest.Swallowing}[rng.IntN(2)])
 		<-time.After(step.holds)
 		f.cluster.Isolate(server, queuetest.Passing)
+		f.healthy()
+	case lagNode:
+		f.cluster.Isolate(server, queuetest.Slow)
+		<-time.After(step.holds)
+		f.cluster.Isolate(server, queuetest.Passing)
+		f.healthy()
+	case lose:
+		f.cluster.Lose(server)
+		<-time.After(step.holds)
+		f.cluster.Restart(server)
 		f.healthy()
 	case freeze:
 		f.cluster.Signal(server, syscall.SIGSTOP)

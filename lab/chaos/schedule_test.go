@@ -32,6 +32,9 @@ const (
 	killNode  fault = "kill -9 of a NATS server"
 	isolate   fault = "NATS server cut off from the others"
 	freeze    fault = "SIGSTOP of a NATS server"
+	lag       fault = "replica's network is slow"
+	lagNode   fault = "network between NATS servers is slow"
+	lose      fault = "NATS server restarted empty"
 )
 
 // profile is a kind of schedule: faults that belong together because the same is promised.
@@ -51,7 +54,7 @@ var profiles = []profile{
 	{name: "disk", faults: []fault{full, readOnly, failing, slow, kill, power}, disk: true},
 	{name: "training", faults: []fault{kill, killChild, killChild, power, pause, terminate}, disk: true, training: true},
 	{name: "damage", faults: []fault{flip, flip, tear, kill}, disk: true, damage: true},
-	{name: "fleet", faults: []fault{kill, pause, cutOff, swallow, killNode, isolate, freeze, terminate}, fleet: true},
+	{name: "fleet", faults: []fault{kill, pause, cutOff, swallow, killNode, isolate, freeze, terminate, lag, lagNode, lose}, fleet: true},
 }
 
 // schedule is the faults of one run.

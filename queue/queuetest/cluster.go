@@ -250,6 +250,13 @@ func (c *Cluster) Kill(i int) {
 	require.NoError(c.t, c.nodes[i].kill())
 }
 
+// Lose is Kill, and removes all data of the node, so that Restart starts it empty.
+func (c *Cluster) Lose(i int) {
+	c.t.Helper()
+	c.Kill(i)
+	require.NoError(c.t, os.RemoveAll(c.nodes[i].cfg.Dir))
+}
+
 // Signal sends a signal to a node, such as SIGSTOP.
 func (c *Cluster) Signal(i int, signal os.Signal) {
 	c.t.Helper()

@@ -22,7 +22,15 @@ const (
 	// Swallowing keeps connections open, accepts new ones, and drops everything, in
 	// both directions: half-open connections.
 	Swallowing
+	// Slow forwards everything, each part after slowDelay, one after the other.
+	Slow
 )
+
+// slowDelay is that of a slow network in one direction; a part has up to 64 KiB.
+const slowDelay = 200 * time.Millisecond
+
+// forwards reports whether the network forwards.
+func (n Network) forwards() bool { return n == Passing || n == Slow }
 
 // Proxy is a network between one end that dials and one that listens.
 type Proxy struct {
@@ -124,7 +132,7 @@ func (p *Proxy) serve(from net.Conn) {
 	p.mu.Lock()
 	network := p.network
 	p.mu.Unlock()
-	if network == Passing {
+	if network.forwards() {
 		to, err := net.Dial("tcp", p.target) //nolint:noctx // on loopback
 		if err != nil {
 			_ = from.Close()
@@ -133,7 +141,7 @@ func (p *Proxy) serve(from net.Conn) {
 		c.to = to
 	}
 	p.mu.Lock()
-	if p.network != network { // it changed in the meantime
+	if p.network.forwards() != network.forwards() || p.network == Refusing { // it changed in the meantime
 		p.mu.Unlock()
 		c.close()
 		return
@@ -163,15 +171,18 @@ func (p *Proxy) copy(to, from net.Conn) {
 	for {
 		n, err := from.Read(buffer)
 		p.mu.Lock()
-		passing := p.network == Passing
+		network := p.network
 		p.mu.Unlock()
-		if passing && n > 0 {
+		if network == Slow {
+			<-time.After(slowDelay)
+		}
+		if network.forwards() && n > 0 {
 			if _, werr := to.Write(buffer[:n]); werr != nil {
 				err = werr
 			}
 		}
 		if err != nil {
-			if passing {
+			if network.forwards() {
 				_ = to.Close()
 				_ = from.Close()
 			}
