@@ -40,7 +40,8 @@ type Verdict struct {
 	Violation float64 // in [0,1]
 	Reward    float64 // the compliance, in [0,1]
 	Compliant bool
-	Empty     bool   // of Close: there was nothing to score; the other fields say nothing
-	Truncated bool   // the text has more utterances than are scored
-	Model     string // the version
+	Witness   *Witness // of Close; nil: that of the events
+	Empty     bool     // of Close: there was nothing to score; the other fields say nothing
+	Truncated bool     // the text has more utterances than are scored
+	Model     string   // the version
 }

@@ -32,6 +32,7 @@ type sentenceGuard struct {
 	fail    func(text string) error // nil: never
 	wait    func(ctx context.Context)
 	pieces  func(piece string) // nil: nobody counts
+	asWhole bool               // every text violates as a whole, by its first sentence
 }
 
 func (g *sentenceGuard) Ready(context.Context) error { return nil }
@@ -103,6 +104,9 @@ func (s *sentenceSession) Close(context.Context) (proxy.Verdict, error) {
 	}
 	if s.settled < len(s.text) {
 		s.settle(len(s.text))
+	}
+	if s.guard.asWhole {
+		return proxy.Verdict{Violation: 0.95, Witness: &proxy.Witness{End: 5, Violation: 0.95}}, nil
 	}
 	return s.verdict, nil
 }

@@ -74,5 +74,9 @@ func eventOf(e rewardmodel.LiveEvent) Event {
 }
 
 func verdictOf(r rewardmodel.Result, model rewardmodel.ModelInfo) Verdict {
-	return Verdict{Violation: r.Violation, Reward: r.Reward, Compliant: r.Compliant, Empty: r.Empty, Truncated: r.Truncated, Model: model.Version}
+	v := Verdict{Violation: r.Violation, Reward: r.Reward, Compliant: r.Compliant, Empty: r.Empty, Truncated: r.Truncated, Model: model.Version}
+	if w := r.Witness; w != nil {
+		v.Witness = &Witness{Start: w.Start, End: w.End, Violation: w.Violation}
+	}
+	return v
 }

@@ -59,7 +59,18 @@ func (s oneScorer) Live(ctx context.Context, r rewardmodel.LiveRequest) (*reward
 // startLocal starts a proxy that scores with sessions of this process.
 func startLocal(t *testing.T, upstream http.HandlerFunc, m proxy.Mode) *served {
 	t.Helper()
-	scorer, err := rewardmodel.NewScorer(rewardmodel.ScorerConfig{Version: "v1"}, markerModel{}, markerModel{}, nil)
+	return startModel(t, upstream, m, markerModel{}, rewardmodel.ScorerConfig{Version: "v1"})
+}
+
+// tokenModel is a model that is its own tokenizer.
+type tokenModel interface {
+	rewardmodel.Model
+	rewardmodel.Tokenizer
+}
+
+func startModel(t *testing.T, upstream http.HandlerFunc, m proxy.Mode, model tokenModel, scoring rewardmodel.ScorerConfig) *served {
+	t.Helper()
+	scorer, err := rewardmodel.NewScorer(scoring, model, model, nil)
 	require.NoError(t, err)
 	sessions := live.New(oneScorer{scorer}, live.Limits{})
 	back := httptest.NewServer(upstream)

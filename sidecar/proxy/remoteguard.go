@@ -137,7 +137,11 @@ func (s *remoteSession) Close(ctx context.Context) (Verdict, error) {
 		return Verdict{}, err
 	}
 	<-s.reported
-	return Verdict{Violation: r.Violation, Reward: r.Reward, Compliant: r.Compliant, Empty: r.Empty, Truncated: r.Truncated, Model: r.Model.Version}, nil
+	v := Verdict{Violation: r.Violation, Reward: r.Reward, Compliant: r.Compliant, Empty: r.Empty, Truncated: r.Truncated, Model: r.Model.Version}
+	if w := r.Witness; w != nil {
+		v.Witness = &Witness{Start: w.Start, End: w.End, Violation: w.Violation}
+	}
+	return v, nil
 }
 
 // Done implements [Session].

@@ -66,7 +66,7 @@ func liveService(t *testing.T, opened chan<- rewardmodel.LiveRequest) *httptest.
 				require.NoError(t, err)
 				send(wire.AppendLiveResult(nil, rewardmodel.ScoreResponse{
 					Model:   rewardmodel.ModelInfo{Version: v.Model},
-					Results: []rewardmodel.Result{{Violation: v.Violation, Reward: v.Reward, Compliant: v.Compliant, Witness: &rewardmodel.Witness{}}},
+					Results: []rewardmodel.Result{{Violation: v.Violation, Reward: v.Reward, Compliant: v.Compliant, Witness: &rewardmodel.Witness{Start: 9, End: 16, Violation: .9}}},
 				}))
 				return
 			}
@@ -100,7 +100,7 @@ func TestRemote(t *testing.T) {
 	require.Equal(t, proxy.Event{Start: 9, End: 16, Violation: .9, Violating: true, Text: bad}, <-events)
 	verdict, err := session.Close(t.Context())
 	require.NoError(t, err)
-	bad.Model = "test"
+	bad.Model, bad.Witness = "test", &proxy.Witness{Start: 9, End: 16, Violation: .9}
 	require.Equal(t, bad, verdict)
 	require.Len(t, events, 1)
 	session.End()

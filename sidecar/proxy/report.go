@@ -86,7 +86,7 @@ func (r Report) verdict() string {
 func (t *text) summary() (r TextReport, model string, empty bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r = TextReport{Choice: t.choice, Field: t.field, Complete: t.complete && t.err == nil, Witness: t.witness()}
+	r = TextReport{Choice: t.choice, Field: t.field, Complete: t.complete && t.err == nil, Witness: t.verdict.Witness}
 	if t.scored {
 		r.Violation, r.Reward = t.verdict.Violation, new(t.verdict.Reward)
 	}

@@ -127,9 +127,8 @@ func (r *responseTexts) released(key partKey, whole string) string {
 	if whole == "" {
 		return ""
 	}
-	t := r.answer.newText(key.item, key.field(), func(string) {})
+	t := r.answer.wholeText(key.item, key.field(), whole)
 	r.texts[key] = t
-	t.add(whole)
 	return t.close()
 }
 
@@ -368,10 +367,10 @@ func (s *responseStream) last(v responseEvent) error {
 	if v.Response == nil {
 		return fmt.Errorf("%w: %s has no response", errMalformed, v.Type)
 	}
-	s.object(v.Response)
 	for _, t := range s.texts {
 		t.close()
 	}
+	s.object(v.Response)
 	if err := s.answer.aborted(); err != nil {
 		return err
 	}

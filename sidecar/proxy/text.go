@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,9 @@ type text struct {
 	out        strings.Builder // what was emitted
 	withheld   bool            // nothing more is released
 	redactions int
-	utterances []scoredUtterance
+	ending     bool      // utterances wait for the result: see release
+	pending    []Event   // while ending
+	utterances []Verdict // of the text up to and with each
 	verdict    Verdict
 	scored     bool  // verdict is set, by an event at least
 	complete   bool  // verdict is of the whole text
@@ -52,20 +55,28 @@ type text struct {
 	fedAt      time.Time
 }
 
-// scoredUtterance is the text up to and with an utterance.
-type scoredUtterance struct {
-	verdict Verdict
-	witness Witness
-}
-
 // newText starts to guard a text. It ends with close, or with the answer.
 func (a *answer) newText(choice int, field string, emit func(string)) *text {
-	t := &text{
+	t := a.makeText(choice, field, emit)
+	a.register(t)
+	return t
+}
+
+// wholeText is newText for a text that is complete, and sent once it is scored. So all of
+// it can wait for the result, unless it is too long for that.
+func (a *answer) wholeText(choice int, field, content string) *text {
+	t := a.makeText(choice, field, func(string) {})
+	t.ending = len(content) <= a.config.MaxHeld
+	a.register(t)
+	t.add(content)
+	return t
+}
+
+func (a *answer) makeText(choice int, field string, emit func(string)) *text {
+	return &text{
 		choice: choice, field: field, answer: a, emit: emit,
 		wake: make(chan struct{}, 1), drained: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
-	a.register(t)
-	return t
 }
 
 func signal(c chan struct{}) {
@@ -259,22 +270,54 @@ func (t *text) feed(ctx context.Context, session Session, piece string) error {
 	return nil
 }
 
-// conclude releases what follows the last utterance: white space, or reasoning.
+// conclude releases what waits for the result: the last utterances, and what follows them,
+// white space or reasoning.
 func (t *text) conclude(ctx context.Context, session Session) error {
 	ctx, cancel := t.timeout(ctx)
 	defer cancel()
+	t.mu.Lock()
+	t.ending = t.emit != nil && !t.acted()
+	t.mu.Unlock()
 	verdict, err := session.Close(ctx)
 	if err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
 	t.mu.Lock()
+	verdict.Witness = cmp.Or(verdict.Witness, t.verdict.Witness)
 	t.verdict, t.scored, t.complete = verdict, true, true
 	t.mu.Unlock()
 	if verdict.Truncated {
 		return errTruncated
 	}
+	t.releasePending()
 	t.releaseAll()
 	return nil
+}
+
+// acted reports whether an utterance violated; t.mu is locked.
+func (t *text) acted() bool { return t.withheld || t.redactions > 0 }
+
+// releasePending releases what waited for the result. If none of its utterances violates
+// but the text does, it violates as a whole: then its witness does or, if that has been
+// released, all that waited. A text without an utterance that waited is marked only.
+func (t *text) releasePending() {
+	t.emitting.Lock()
+	defer t.emitting.Unlock()
+	t.mu.Lock()
+	pending, violates := t.pending, t.ending && !t.verdict.Compliant && !t.verdict.Empty
+	t.pending, t.ending = nil, false
+	witness := 0
+	if t.verdict.Witness != nil {
+		witness = t.verdict.Witness.Start
+	}
+	t.mu.Unlock()
+	for _, e := range pending {
+		e.Violating = violates && (e.Start == witness || witness < pending[0].Start)
+		t.releaseEvent(e)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.withheld = t.withheld || violates && !t.acted()
 }
 
 // fail ends scoring. It reports whether the text continues without it.
@@ -324,13 +367,36 @@ func (t *text) report(e Event) {
 	}
 }
 
-// release emits what an event releases. It reports whether mode stop ends the text.
+// release emits what an event releases. It reports whether mode stop ends the text. At the
+// end of a text, and if all of it is sent at once, utterances wait for the result, unless
+// one of them violates: a short text may violate as a whole.
 func (t *text) release(e Event) (stopped bool) {
 	t.emitting.Lock()
 	defer t.emitting.Unlock()
 	t.mu.Lock()
 	t.record(e)
-	if e.Reset || t.emit == nil || t.withheld || t.err != nil {
+	if e.Reset || t.emit == nil {
+		t.mu.Unlock()
+		return false
+	}
+	events := []Event{e}
+	if t.ending {
+		t.pending = append(t.pending, e)
+		if events = nil; e.Violating {
+			events, t.pending, t.ending = t.pending, nil, false
+		}
+	}
+	t.mu.Unlock()
+	for _, e := range events {
+		stopped = t.releaseEvent(e) || stopped
+	}
+	return stopped
+}
+
+// releaseEvent emits what an event releases; t.emitting is locked.
+func (t *text) releaseEvent(e Event) (stopped bool) {
+	t.mu.Lock()
+	if t.withheld || t.err != nil {
 		t.mu.Unlock()
 		return false
 	}
@@ -364,23 +430,15 @@ func (t *text) record(e Event) {
 		t.utterances = t.utterances[:min(max(e.Index, 0), len(t.utterances))]
 		t.verdict, t.scored = Verdict{}, len(t.utterances) > 0
 		if t.scored {
-			t.verdict = t.utterances[len(t.utterances)-1].verdict
+			t.verdict = t.utterances[len(t.utterances)-1]
 		}
 		return
 	}
-	t.verdict, t.scored = e.Text, true
-	worst := Witness{Start: e.Start, End: e.End, Violation: e.Violation}
-	if before := t.witness(); before != nil && before.Violation >= worst.Violation {
-		worst = *before
+	now := e.Text
+	now.Witness = &Witness{Start: e.Start, End: e.End, Violation: e.Violation}
+	if before := t.verdict.Witness; before != nil && before.Violation >= e.Violation {
+		now.Witness = before
 	}
-	t.utterances = append(t.utterances, scoredUtterance{e.Text, worst})
-}
-
-// witness is the worst utterance, or nil; t.mu is locked.
-func (t *text) witness() *Witness {
-	if len(t.utterances) == 0 {
-		return nil
-	}
-	w := t.utterances[len(t.utterances)-1].witness
-	return &w
+	t.verdict, t.scored = now, true
+	t.utterances = append(t.utterances, now)
 }

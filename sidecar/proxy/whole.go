@@ -32,8 +32,7 @@ func wholeChoice(a *answer, c *choice) {
 	for _, s := range slots {
 		var t *text
 		if s.text.text != "" && a.guarded(s.reasoning) {
-			t = a.newText(c.Index, s.field, func(string) {})
-			t.add(s.text.text)
+			t = a.wholeText(c.Index, s.field, s.text.text)
 		}
 		texts = append(texts, t)
 	}
