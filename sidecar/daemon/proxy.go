@@ -305,7 +305,11 @@ func (c *Proxy) guard(ctx context.Context, registry prometheus.Registerer) (prox
 	if err := registry.Register(sessions); err != nil {
 		return nil, nil, errors.Join(err, loaded.Close())
 	}
-	return proxy.NewLocal(sessions, c.Config().Reasoning()), func() error { sessions.Close(); return loaded.Close() }, nil
+	memory, err := rewardmodel.NewMemory(rewardmodel.DefaultMemory, registry)
+	if err != nil {
+		return nil, nil, errors.Join(err, loaded.Close())
+	}
+	return proxy.NewLocal(sessions, c.Config().Reasoning(), memory), func() error { sessions.Close(); return loaded.Close() }, nil
 }
 
 // sessionsPerRequest allows for every choice of most requests, with its reasoning.

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/rs/zerolog"
@@ -30,7 +31,26 @@ type answer struct {
 	group sync.WaitGroup
 	mu    sync.Mutex
 	texts []*text
-	fails bool // a failure was counted
+	kept  int64 // bytes of the response
+	fails bool  // a failure was counted
+}
+
+// maxTexts bounds the texts of a response.
+const maxTexts = 4096
+
+var errTexts = fmt.Errorf("%w: the response has more than %d texts", errMalformed, maxTexts)
+
+// keep counts bytes of the response that are kept until its end. Beyond Config.MaxBody it
+// ends the answer: the upstream could not repeat them in an event.
+func (a *answer) keep(bytes int) bool {
+	a.mu.Lock()
+	a.kept += int64(bytes)
+	fits := a.kept <= a.config.MaxBody
+	a.mu.Unlock()
+	if !fits {
+		a.abort(fmt.Errorf("%w: the texts and tool calls of the response are larger than --max-body, %d", errMalformed, a.config.MaxBody))
+	}
+	return fits
 }
 
 func (p *Proxy) newAnswer(ctx context.Context, e *exchange) *answer {
@@ -43,7 +63,11 @@ func (p *Proxy) newAnswer(ctx context.Context, e *exchange) *answer {
 func (a *answer) register(t *text) {
 	a.mu.Lock()
 	a.texts = append(a.texts, t)
+	many := len(a.texts) > maxTexts
 	a.mu.Unlock()
+	if many && a.config.Mode.Enforces() {
+		a.abort(errTexts)
+	}
 	a.group.Go(func() { t.run(a.ctx) })
 }
 

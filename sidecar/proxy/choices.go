@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"io"
 	"sync"
 )
@@ -127,6 +128,9 @@ func (s *choiceStream) event(e serverEvent) error {
 	}
 	s.adopt(c)
 	for i := range c.Choices {
+		if s.state(c.Choices[i].Index) == nil {
+			return fmt.Errorf("%w: the response has more than %d choices", errMalformed, maxTexts)
+		}
 		s.choice(&c.Choices[i], c.Usage)
 	}
 	if len(c.Choices) == 0 && !c.Usage.IsZero() {
@@ -164,11 +168,12 @@ func (s *choiceStream) adopt(c completion) {
 	s.envelope = c
 }
 
+// state returns the state of a choice, or nil if there are too many choices.
 func (s *choiceStream) state(index int) *choiceState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := s.choices[index]
-	if state == nil {
+	if state == nil && len(s.choices) < maxTexts {
 		state = &choiceState{texts: map[string]*text{}}
 		s.choices[index] = state
 	}

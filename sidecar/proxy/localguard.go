@@ -11,11 +11,13 @@ import (
 type Local struct {
 	sessions *live.Sessions
 	options  rewardmodel.Options
+	memory   *rewardmodel.Memory
 }
 
-// NewLocal returns a guard over sessions; see [Config.Reasoning].
-func NewLocal(sessions *live.Sessions, reasoning rewardmodel.Reasoning) *Local {
-	return &Local{sessions, rewardmodel.Options{OffsetUnit: rewardmodel.OffsetUTF8, Reasoning: reasoning}}
+// NewLocal returns a guard over sessions; see [Config.Reasoning]. It charges the texts that
+// are being scored to memory; nil: they have no limit together.
+func NewLocal(sessions *live.Sessions, reasoning rewardmodel.Reasoning, memory *rewardmodel.Memory) *Local {
+	return &Local{sessions, rewardmodel.Options{OffsetUnit: rewardmodel.OffsetUTF8, Reasoning: reasoning}, memory}
 }
 
 // Ready returns nil: the model is loaded.
@@ -23,15 +25,18 @@ func (l *Local) Ready(context.Context) error { return nil }
 
 // Open implements [Guard].
 func (l *Local) Open(ctx context.Context, prompt string, report func(Event)) (Session, error) {
-	session, err := l.sessions.Open(ctx, rewardmodel.LiveRequest{Prompt: prompt, Options: l.options, Source: "proxy"})
+	held := l.memory.Open()
+	session, err := l.sessions.Open(ctx, rewardmodel.LiveRequest{Prompt: prompt, Options: l.options, Source: "proxy", Memory: held})
 	if err != nil {
+		held.Close()
 		return nil, err
 	}
-	return &localSession{session, report}, nil
+	return &localSession{session, held, report}, nil
 }
 
 type localSession struct {
 	session *live.Session
+	held    *rewardmodel.Reservation
 	report  func(Event)
 }
 
@@ -56,7 +61,10 @@ func (s *localSession) Close(ctx context.Context) (Verdict, error) {
 func (s *localSession) Done() <-chan struct{} { return s.session.Done() }
 
 // End implements [Session].
-func (s *localSession) End() { s.session.End() }
+func (s *localSession) End() {
+	s.session.End()
+	s.held.Close()
+}
 
 func (s *localSession) forward(events []rewardmodel.LiveEvent) {
 	for _, e := range events {

@@ -72,13 +72,15 @@ func startModel(t *testing.T, upstream http.HandlerFunc, m proxy.Mode, model tok
 	t.Helper()
 	scorer, err := rewardmodel.NewScorer(scoring, model, model, nil)
 	require.NoError(t, err)
+	memory, err := rewardmodel.NewMemory(64<<20, nil)
+	require.NoError(t, err)
 	sessions := live.New(oneScorer{scorer}, live.Limits{})
 	back := httptest.NewServer(upstream)
 	config := proxy.DefaultConfig()
 	config.Mode = m
 	config.Upstream, err = url.Parse(back.URL)
 	require.NoError(t, err)
-	p, err := proxy.New(config, proxy.NewLocal(sessions, config.Reasoning()), zerolog.Nop(), prometheus.NewRegistry())
+	p, err := proxy.New(config, proxy.NewLocal(sessions, config.Reasoning(), memory), zerolog.Nop(), prometheus.NewRegistry())
 	require.NoError(t, err)
 	front := httptest.NewServer(p)
 	t.Cleanup(func() {

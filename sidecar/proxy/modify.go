@@ -223,7 +223,7 @@ func (p *Proxy) pump(e *exchange, events *eventReader, guard stream, out io.Writ
 	if err := guard.end(complete); err != nil && broken == nil {
 		broken = err
 	}
-	if cause := e.answer.aborted(); errors.Is(cause, errGuard) || errors.Is(cause, errIdle) || errors.Is(broken, errMalformed) || errors.Is(broken, errEventSize) {
+	if cause := e.answer.aborted(); errors.Is(cause, errGuard) || errors.Is(cause, errIdle) || errors.Is(cause, errMalformed) || errors.Is(broken, errMalformed) || errors.Is(broken, errEventSize) {
 		return p.endWithError(e, errors.Join(cause, broken), out)
 	}
 	return broken

@@ -66,6 +66,10 @@ func (s *observedStream) add(choice int, field string, reasoning bool, piece str
 	}
 	key := fmt.Sprint(choice, field)
 	t := s.texts[key]
+	if t == nil && len(s.texts) >= maxTexts {
+		s.answer.failed(errTexts)
+		return
+	}
 	if t == nil {
 		t = s.answer.newText(choice, field, nil)
 		s.texts[key] = t

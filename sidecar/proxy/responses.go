@@ -132,7 +132,7 @@ func (r *responseTexts) released(key partKey, whole string) string {
 	return t.close()
 }
 
-// repeats reports whether whole is the text that was fed, or its beginning.
+// repeats reports whether whole is the text that was fed.
 func (t *text) repeats(whole string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -296,7 +296,7 @@ func (s *responseStream) textEvent(name string, v responseEvent) error {
 	case step == "delta":
 		t := s.texts[key]
 		if t == nil {
-			t = s.answer.newText(key.item, key.field(), func(released string) {
+			t = s.answer.repeatedText(key.item, key.field(), func(released string) {
 				piece := to
 				piece.Delta = textOf(released)
 				_ = s.send(piece) // the reader sees the error
@@ -324,12 +324,18 @@ func number(n *int) int {
 	return *n
 }
 
+// itemBytes are those of an item without its texts, about.
+const itemBytes = 256
+
 func (s *responseStream) outputItem(v responseEvent) error {
 	if v.Item == nil {
 		return nil
 	}
 	index := number(v.OutputIndex)
 	s.item(index, v.Item)
+	if !s.answer.keep(itemBytes + len(v.Item.Arguments.text) + len(v.Item.Input.text)) {
+		return s.answer.aborted()
+	}
 	s.mu.Lock()
 	kept := *v.Item
 	s.items[index] = &kept

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -40,9 +41,10 @@ type text struct {
 	queued     strings.Builder // not fed yet
 	begun      bool            // something was added
 	closing    bool            // no more is added
-	fed        strings.Builder // in the modes that enforce
-	released   int             // bytes of fed
-	out        strings.Builder // what was emitted
+	held       bytes.Buffer    // fed, and neither released nor withheld
+	released   int             // bytes before held
+	repeated   bool            // fed and out are kept: the upstream repeats the text
+	fed, out   strings.Builder // the text, and what was emitted of it
 	withheld   bool            // nothing more is released
 	redactions int
 	ending     bool      // utterances wait for the result: see release
@@ -55,9 +57,18 @@ type text struct {
 	fedAt      time.Time
 }
 
-// newText starts to guard a text. It ends with close, or with the answer.
+// newText starts to guard a text. It ends with close, or with the answer. Nothing of it is
+// kept once it is released.
 func (a *answer) newText(choice int, field string, emit func(string)) *text {
 	t := a.makeText(choice, field, emit)
+	a.register(t)
+	return t
+}
+
+// repeatedText is newText for a text that the upstream sends again at its end.
+func (a *answer) repeatedText(choice int, field string, emit func(string)) *text {
+	t := a.makeText(choice, field, emit)
+	t.repeated = true
 	a.register(t)
 	return t
 }
@@ -66,7 +77,7 @@ func (a *answer) newText(choice int, field string, emit func(string)) *text {
 // it can wait for the result, unless it is too long for that.
 func (a *answer) wholeText(choice int, field, content string) *text {
 	t := a.makeText(choice, field, func(string) {})
-	t.ending = len(content) <= a.config.MaxHeld
+	t.repeated, t.ending = true, len(content) <= a.config.MaxHeld
 	a.register(t)
 	t.add(content)
 	return t
@@ -88,7 +99,7 @@ func signal(c chan struct{}) {
 
 // add appends a piece. In the modes that enforce, it waits while too much is queued.
 func (t *text) add(piece string) {
-	if piece == "" || t.hasEnded() {
+	if piece == "" || t.hasEnded() || t.repeated && !t.answer.keep(len(piece)) {
 		return
 	}
 	t.mu.Lock()
@@ -144,7 +155,8 @@ func (t *text) finish() {
 	signal(t.wake)
 }
 
-// close ends the text, waits until it is scored, and returns what was released of it.
+// close ends the text, waits until it is scored, and returns what was released of it, if
+// it is repeated.
 func (t *text) close() string {
 	t.finish()
 	<-t.ended
@@ -211,7 +223,10 @@ func (t *text) run(ctx context.Context) {
 	}
 	for ; more; piece, more = t.take(ctx, lost) {
 		t.mu.Lock()
-		if t.emit != nil {
+		if t.emit != nil && !t.withheld {
+			t.held.WriteString(piece)
+		}
+		if t.repeated {
 			t.fed.WriteString(piece)
 		}
 		t.fedAt = time.Now()
@@ -264,7 +279,7 @@ func (t *text) feed(ctx context.Context, session Session, piece string) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.emit != nil && !t.withheld && t.fed.Len()-t.released > t.answer.config.MaxHeld {
+	if t.held.Len() > t.answer.config.MaxHeld {
 		return errHeld
 	}
 	return nil
@@ -351,12 +366,25 @@ func (t *text) releaseAll() {
 		t.mu.Unlock()
 		return
 	}
-	out := t.fed.String()[t.released:]
-	t.released = t.fed.Len()
-	t.out.WriteString(out)
+	out := t.leave(t.released + t.held.Len())
+	t.left(out)
 	t.mu.Unlock()
 	if out != "" {
 		t.emit(out)
+	}
+}
+
+// leave takes the text up to a byte from held; t.mu is locked.
+func (t *text) leave(end int) string {
+	out := string(t.held.Next(max(0, end-t.released)))
+	t.released += len(out)
+	return out
+}
+
+// left records what is emitted; t.mu is locked.
+func (t *text) left(out string) {
+	if t.repeated {
+		t.out.WriteString(out)
 	}
 }
 
@@ -400,20 +428,19 @@ func (t *text) releaseEvent(e Event) (stopped bool) {
 		t.mu.Unlock()
 		return false
 	}
-	end := min(e.End, t.fed.Len())
-	start := min(max(e.Start, t.released), end)
 	var out string
 	switch mode := t.answer.config.Mode; {
 	case !e.Violating:
-		out, t.released = t.fed.String()[t.released:end], end
+		out = t.leave(e.End)
 	case mode == Redact:
-		out, t.released = t.fed.String()[t.released:start]+t.answer.config.Redaction, end
+		out = t.leave(e.Start) + t.answer.config.Redaction
+		t.leave(e.End)
 		t.redactions++
 	default:
-		out, t.released = t.fed.String()[t.released:start], start
-		t.withheld = true
+		out = t.leave(e.Start)
+		t.withheld, t.held = true, bytes.Buffer{}
 	}
-	t.out.WriteString(out)
+	t.left(out)
 	stopped = t.withheld && t.answer.config.Mode == Stop
 	delay := time.Since(t.fedAt)
 	t.mu.Unlock()
