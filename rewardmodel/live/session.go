@@ -24,6 +24,8 @@ type Session struct {
 	cancel  context.CancelFunc // of the running call; nil: there is none
 	ended   bool
 	cause   error
+	quiet   time.Time // since then no text was received or scored
+	pace    pace
 	release func() // of the model; called when the session has ended and no call is running
 }
 
@@ -42,7 +44,7 @@ func (s *Session) Feed(ctx context.Context, text string) ([]rewardmodel.LiveEven
 		return nil, err
 	}
 	var events []rewardmodel.LiveEvent
-	err := s.call(ctx, func(ctx context.Context) (err error) {
+	err := s.call(ctx, len(text), func(ctx context.Context) (err error) {
 		events, err = s.live.Feed(ctx, text)
 		return err
 	})
@@ -58,7 +60,7 @@ func (s *Session) Close(ctx context.Context) ([]rewardmodel.LiveEvent, rewardmod
 	arrived := time.Now()
 	var events []rewardmodel.LiveEvent
 	var answer rewardmodel.ScoreResponse
-	err := s.call(ctx, func(ctx context.Context) (err error) {
+	err := s.call(ctx, 0, func(ctx context.Context) (err error) {
 		events, answer, err = s.live.Close(ctx)
 		return err
 	})
@@ -71,9 +73,9 @@ func (s *Session) Close(ctx context.Context) ([]rewardmodel.LiveEvent, rewardmod
 	return events, answer, nil
 }
 
-// call runs a call of the model, which the end of the session cancels. A panic ends the
-// session.
-func (s *Session) call(ctx context.Context, run func(context.Context) error) (err error) {
+// call runs a call of the model with so many bytes of text, which the end of the session
+// cancels. A panic ends the session. A call without text does not make it less idle.
+func (s *Session) call(ctx context.Context, bytes int, run func(context.Context) error) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.mu.Lock()
@@ -83,6 +85,7 @@ func (s *Session) call(ctx context.Context, run func(context.Context) error) (er
 	}
 	s.idle.Stop()
 	s.cancel = cancel
+	s.pace.received(bytes, time.Now(), s.sessions.limits.Idle)
 	s.mu.Unlock()
 
 	before, returned := s.live.Tokens(), false
@@ -96,7 +99,10 @@ func (s *Session) call(ctx context.Context, run func(context.Context) error) (er
 			err = s.reason()
 			return
 		}
-		s.idle.Reset(s.sessions.limits.Idle)
+		if bytes > 0 {
+			s.quiet = time.Now()
+		}
+		s.idle.Reset(s.sessions.limits.Idle - time.Since(s.quiet))
 		s.mu.Unlock()
 		if err != nil || !returned {
 			s.end(nil, outcomeFailed)
@@ -115,20 +121,34 @@ func (s *Session) reason() error {
 	return ErrEnded
 }
 
-// expire ends the session after Limits.Idle, unless a call has begun meanwhile.
+// expire ends the session after Limits.Idle, unless it has received text meanwhile.
 func (s *Session) expire() {
 	s.mu.Lock()
-	busy := s.cancel != nil
-	s.mu.Unlock()
-	if !busy {
-		s.end(ErrIdle, outcomeIdle)
+	defer s.mu.Unlock()
+	if s.cancel == nil && time.Since(s.quiet) >= s.sessions.limits.Idle {
+		s.endLocked(ErrIdle, outcomeIdle)
 	}
+}
+
+// makeRoom ends the session if it is slow and no call is running. It reports whether the
+// session has ended.
+func (s *Session) makeRoom() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cancel == nil && s.pace.isSlow() {
+		s.endLocked(errSlow, outcomeIdle)
+	}
+	return s.ended
 }
 
 // end ends the session, once.
 func (s *Session) end(cause error, outcome string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.endLocked(cause, outcome)
+}
+
+func (s *Session) endLocked(cause error, outcome string) {
 	if s.ended {
 		return
 	}

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +17,9 @@ import (
 
 // ErrIdle reports that a session received nothing for too long.
 var ErrIdle = errors.New("the live session was idle for too long")
+
+// errSlow is ErrIdle of a session that received some text.
+var errSlow = fmt.Errorf("%w: all sessions were open, and it received less than %d bytes in the idle time", ErrIdle, slowBytes)
 
 // ErrEnded reports that a session was used after its End or Close.
 var ErrEnded = errors.New("the live session has ended")
@@ -28,7 +33,7 @@ type Scorer interface {
 // Limits bound the sessions of a process. A zero field has the default at the end of
 // its comment.
 type Limits struct {
-	Sessions int           // open at the same time; 1024
+	Sessions int           // open at the same time; 1024. Beyond it, a slow one is ended for a new one
 	Idle     time.Duration // without text; 1 min
 	Bytes    int           // of text in a session; 8 MiB; never more than what the request memory allows
 }
@@ -64,8 +69,11 @@ func New(scorer Scorer, limits Limits) *Sessions {
 // Open opens a session; its caller must call End. Beyond Limits.Sessions the error is
 // a *rewardmodel.OverloadedError, and after Close it is rewardmodel.ErrClosed.
 func (s *Sessions) Open(ctx context.Context, request rewardmodel.LiveRequest) (session *Session, err error) {
-	if err := s.reserve(); err != nil {
-		return nil, err
+	if !s.reserve() {
+		s.endSlow()
+		if !s.reserve() {
+			return nil, s.refuse()
+		}
 	}
 	defer func() {
 		if session == nil { // also after a panic
@@ -82,7 +90,11 @@ func (s *Sessions) Open(ctx context.Context, request rewardmodel.LiveRequest) (s
 		release()
 		return nil, rewardmodel.ErrClosed
 	}
-	session = &Session{sessions: s, live: scored, release: release, done: make(chan struct{}), span: beginSpan(ctx)}
+	now := time.Now()
+	session = &Session{
+		sessions: s, live: scored, release: release, done: make(chan struct{}), span: beginSpan(ctx),
+		quiet: now, pace: pace{from: now},
+	}
 	session.mu.Lock() // expire may run before the next line
 	session.idle = time.AfterFunc(s.limits.Idle, session.expire)
 	session.mu.Unlock()
@@ -91,22 +103,44 @@ func (s *Sessions) Open(ctx context.Context, request rewardmodel.LiveRequest) (s
 	return session, nil
 }
 
-// reserve counts a session that is about to be opened.
-func (s *Sessions) reserve() error {
+// reserve counts a session that is about to be opened, if there is room.
+func (s *Sessions) reserve() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var err error
-	switch {
-	case s.closed:
-		err = rewardmodel.ErrClosed
-	case s.count >= s.limits.Sessions:
-		err = &rewardmodel.OverloadedError{RetryAfter: time.Second, Reason: fmt.Sprintf("all %d live sessions are open", s.limits.Sessions)}
-	default:
-		s.count++
-		return nil
+	if s.closed || s.count >= s.limits.Sessions {
+		return false
 	}
+	s.count++
+	return true
+}
+
+// endSlow ends a session that has received next to nothing for longer than Limits.Idle,
+// if there is one: without that, clients that send a byte now and then would keep all
+// others out.
+func (s *Sessions) endSlow() {
+	for _, session := range s.all() {
+		if session.makeRoom() {
+			return
+		}
+	}
+}
+
+// all returns the open sessions.
+func (s *Sessions) all() []*Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.open))
+}
+
+// refuse counts a session that is not opened, and says why.
+func (s *Sessions) refuse() error {
 	s.metrics.ended.WithLabelValues(outcomeRefused).Inc()
-	return err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return rewardmodel.ErrClosed
+	}
+	return &rewardmodel.OverloadedError{RetryAfter: time.Second, Reason: fmt.Sprintf("all %d live sessions are open", s.limits.Sessions)}
 }
 
 // unreserve removes a session that was not opened.
@@ -132,12 +166,8 @@ func (s *Sessions) forget(session *Session, outcome string) {
 func (s *Sessions) Close() {
 	s.mu.Lock()
 	s.closed = true
-	open := make([]*Session, 0, len(s.open))
-	for session := range s.open {
-		open = append(open, session)
-	}
 	s.mu.Unlock()
-	for _, session := range open {
+	for _, session := range s.all() {
 		session.end(rewardmodel.ErrClosed, outcomeShutdown)
 	}
 }

@@ -194,10 +194,15 @@ func TestIdleSession(t *testing.T) {
 		require.NoError(t, err)
 		for range 3 {
 			<-time.After(59 * time.Second)
-			_, err = session.Feed(t.Context(), "")
+			_, err = session.Feed(t.Context(), "a")
 			require.NoError(t, err)
 		}
-		<-time.After(61 * time.Second)
+		session.expire() // the timer fires while text arrives
+		require.False(t, isDone(session))
+		<-time.After(59 * time.Second)
+		_, err = session.Feed(t.Context(), "") // is no text
+		require.NoError(t, err)
+		<-time.After(2 * time.Second)
 		synctest.Wait()
 		require.True(t, isDone(session))
 		require.Zero(t, from.pinned.Load())
@@ -206,6 +211,44 @@ func TestIdleSession(t *testing.T) {
 		require.ErrorIs(t, err, ErrIdle)
 		session.End()
 		require.Equal(t, 1.0, ended(t, s, "idle"))
+		from.scorer.Close()
+	})
+}
+
+// When all sessions are open, one that receives next to nothing makes room for another.
+func TestSlowSessionMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from := newSource(t, model{})
+		s := New(from, Limits{Sessions: 3, Idle: time.Minute})
+		open := func() *Session {
+			session, err := s.Open(t.Context(), rewardmodel.LiveRequest{})
+			require.NoError(t, err)
+			return session
+		}
+		feed := func(session *Session, bytes int) {
+			_, err := session.Feed(t.Context(), strings.Repeat("a ", bytes/2))
+			require.NoError(t, err)
+		}
+		trickle, steady, paused := open(), open(), open()
+		for range 3 {
+			<-time.After(59 * time.Second)
+			feed(trickle, 2)
+			feed(steady, 300)
+			feed(paused, 2)
+		}
+		feed(paused, 300) // no longer slow
+		another := open()
+		require.True(t, isDone(trickle))
+		require.ErrorIs(t, trickle.Cause(), ErrIdle)
+		require.False(t, isDone(steady) || isDone(paused))
+		_, err := s.Open(t.Context(), rewardmodel.LiveRequest{})
+		require.ErrorIs(t, err, rewardmodel.ErrOverloaded, "none is slow, and a new one has time")
+		require.Equal(t, 1.0, ended(t, s, "idle"))
+		require.Equal(t, 1.0, ended(t, s, "refused"))
+		for _, session := range []*Session{trickle, steady, paused, another} {
+			session.End()
+		}
+		require.Zero(t, from.pinned.Load())
 		from.scorer.Close()
 	})
 }
