@@ -44,7 +44,7 @@ type Proxy struct {
 	VerdictTimeout  time.Duration `default:"${proxy_verdict_timeout}" help:"Timeout of a verdict: with --mode observe, of the end of a response, which then has none; otherwise of the utterances that the next 4 KiB of a text complete, and of the rest at its end; a later one is a failure. With --url, it also bounds the time for which the service may leave text unscored, in every mode; 0 (with observe): none."`
 	UpstreamTimeout time.Duration `default:"${proxy_upstream_timeout}" help:"Maximum time for which the upstream may send nothing."`
 	ShutdownTimeout time.Duration `default:"${shutdown_timeout}" help:"Time to finish requests in flight after SIGINT or SIGTERM; a second signal terminates immediately."`
-	MaxRequests     int           `default:"${proxy_max_requests}" help:"Maximum guarded requests in flight; requests beyond it get 503."`
+	MaxRequests     int           `default:"${proxy_max_requests}" help:"Maximum guarded requests in flight; requests beyond it get 503. A request counts once per 32 choices, or per 16 with --reasoning score."`
 	MaxBody         cli.ByteSize  `default:"${max_body}" placeholder:"BYTES" help:"Maximum size of a guarded request, of a response that is not streamed, and of an event (${default})."`
 	MaxHeld         cli.ByteSize  `default:"${proxy_max_held}" placeholder:"BYTES" help:"Maximum text of a choice that waits for a verdict (${default}); more is a failure."`
 
@@ -300,7 +300,7 @@ func (c *Proxy) guard(ctx context.Context, registry prometheus.Registerer) (prox
 		return nil, nil, err
 	}
 	sessions := live.New(scorer{loaded.Scorer}, live.Limits{
-		Sessions: c.MaxRequests * sessionsPerRequest, Idle: c.UpstreamTimeout + c.VerdictTimeout,
+		Sessions: c.MaxRequests * proxy.SessionsPerRequest, Idle: c.UpstreamTimeout + c.VerdictTimeout,
 	})
 	if err := registry.Register(sessions); err != nil {
 		return nil, nil, errors.Join(err, loaded.Close())
@@ -311,9 +311,6 @@ func (c *Proxy) guard(ctx context.Context, registry prometheus.Registerer) (prox
 	}
 	return proxy.NewLocal(sessions, c.Config().Reasoning(), memory), func() error { sessions.Close(); return loaded.Close() }, nil
 }
-
-// sessionsPerRequest allows for every choice of most requests, with its reasoning.
-const sessionsPerRequest = 32
 
 // scorer is one model, which stays loaded.
 type scorer struct{ *rewardmodel.Scorer }

@@ -22,6 +22,8 @@ type answer struct {
 	metrics *metrics
 	log     zerolog.Logger
 	request requestInfo
+	// sessions is the maximum number of texts that are scored at the same time.
+	sessions int
 
 	ctx    context.Context // ends the texts and the upstream
 	cancel context.CancelCauseFunc
@@ -31,6 +33,7 @@ type answer struct {
 	group sync.WaitGroup
 	mu    sync.Mutex
 	texts []*text
+	open  int   // texts that are being scored
 	kept  int64 // bytes of the response
 	fails bool  // a failure was counted
 }
@@ -57,6 +60,23 @@ func (p *Proxy) newAnswer(ctx context.Context, e *exchange) *answer {
 	a := &answer{config: &p.config, guard: p.guard, metrics: p.metrics, log: p.log, request: e.info, onStop: func(*text) {}}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
 	return a
+}
+
+// enter counts a text that is about to be scored; leave ends that.
+func (a *answer) enter() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.open >= a.sessions {
+		return fmt.Errorf("the response has more than %d texts at the same time; ask for fewer choices (n)", a.sessions)
+	}
+	a.open++
+	return nil
+}
+
+func (a *answer) leave() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.open--
 }
 
 // register starts a text.

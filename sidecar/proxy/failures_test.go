@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -421,6 +423,47 @@ func TestLimits(t *testing.T) {
 	require.NotEmpty(t, response.Header.Get("Retry-After"))
 	cancel()
 	<-left
+}
+
+// A request with many choices counts as several, and a response with more than it asked
+// for fails alone.
+func TestManyChoices(t *testing.T) {
+	left := make(chan struct{}, 1)
+	s := start(t, held(left, chatChunk(0, object{"content": "Fine. "}, nil)), func(c *proxy.Config) { c.MaxRequests = 3 })
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/v1/completions", strings.NewReader(`{"n":16,"prompt":["a","b","c"],"stream":true}`))
+	require.NoError(t, err)
+	running, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer running.Body.Close()
+	response, body := s.post(t, "/v1/completions", `{"n":33,"prompt":"a","stream":true}`)
+	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode, body)
+	require.Contains(t, body, "overloaded")
+	cancel()
+	<-left
+
+	var choices []object
+	for i := range 70 {
+		choices = append(choices, object{"index": i, "message": object{"content": "Fine."}})
+	}
+	answer, err := json.Marshal(object{"choices": choices})
+	require.NoError(t, err)
+	for request, status := range map[string]int{`{"n":70}`: http.StatusOK, `{"n":1}`: http.StatusServiceUnavailable} {
+		s := start(t, whole(string(answer)), func(c *proxy.Config) { c.Mode, c.MaxRequests = proxy.Hold, 3 })
+		all := make(chan struct{})
+		var scoring atomic.Int64
+		s.guard.wait = func(ctx context.Context) { // until all sessions are open that will be
+			if n := scoring.Add(1); n == 70 {
+				close(all)
+			}
+			select {
+			case <-all:
+			case <-ctx.Done():
+			}
+		}
+		response, body := s.post(t, "/v1/chat/completions", request)
+		require.Equal(t, status, response.StatusCode, body)
+	}
 }
 
 // The paths of the guarded endpoints, however they are written.

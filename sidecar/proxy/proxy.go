@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
 )
 
 var (
@@ -29,7 +30,7 @@ type Proxy struct {
 	guard   Guard
 	metrics *metrics
 	log     zerolog.Logger
-	slots   chan struct{}
+	slots   *semaphore.Weighted
 
 	publications *publications
 
@@ -46,7 +47,7 @@ func New(config Config, guard Guard, log zerolog.Logger, registry prometheus.Reg
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{config: config, guard: guard, metrics: m, log: log, slots: make(chan struct{}, config.MaxRequests), transport: newTransport(config)}
+	p := &Proxy{config: config, guard: guard, metrics: m, log: log, slots: semaphore.NewWeighted(int64(config.MaxRequests)), transport: newTransport(config)}
 	p.publications = newPublications(config.Publish, m.dropped)
 	var transport http.RoundTripper = p.transport
 	if config.Transport != nil {
@@ -129,14 +130,26 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	return body, nil
 }
 
+// SessionsPerRequest is the number of texts of a request that are scored at the same time.
+// A request with more choices counts as several requests, so that sessions for all that
+// Config.MaxRequests admits are enough.
+const SessionsPerRequest = 32
+
+// slotsOf is how many requests a request counts as.
+func (p *Proxy) slotsOf(r requestInfo) int64 {
+	texts := r.choices
+	if p.config.ScoreReasoning {
+		texts *= 2
+	}
+	return int64(min((texts+SessionsPerRequest-1)/SessionsPerRequest, p.config.MaxRequests))
+}
+
 func (p *Proxy) serveGuarded(w http.ResponseWriter, r *http.Request, kind endpoint) {
-	select {
-	case p.slots <- struct{}{}:
-		defer func() { <-p.slots }()
-	default:
+	if !p.slots.TryAcquire(1) {
 		failureOf(errBusy).write(w)
 		return
 	}
+	defer p.slots.Release(1)
 	p.metrics.inFlight.Inc()
 	defer p.metrics.inFlight.Dec()
 	body, err := readBody(w, r, p.config.MaxBody)
@@ -145,7 +158,14 @@ func (p *Proxy) serveGuarded(w http.ResponseWriter, r *http.Request, kind endpoi
 		return
 	}
 	e := &exchange{endpoint: kind, info: readRequest(kind, body)}
+	slots := p.slotsOf(e.info)
+	if !p.slots.TryAcquire(slots - 1) {
+		failureOf(errBusy).write(w)
+		return
+	}
+	defer p.slots.Release(slots - 1)
 	e.answer = p.newAnswer(r.Context(), e)
+	e.answer.sessions = int(slots) * SessionsPerRequest
 	defer e.answer.end()
 	out := r.WithContext(context.WithValue(e.answer.ctx, exchangeKey{}, e))
 	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil

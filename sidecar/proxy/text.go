@@ -218,6 +218,7 @@ func (t *text) run(ctx context.Context) {
 	session, err := t.open(ctx)
 	var lost <-chan struct{}
 	if err == nil {
+		defer t.answer.leave()
 		defer session.End()
 		lost = session.Done()
 	}
@@ -260,7 +261,14 @@ func (t *text) failure() error {
 }
 
 func (t *text) open(ctx context.Context) (Session, error) {
-	return t.answer.guard.Open(ctx, t.answer.prompt(t.choice), t.report)
+	if err := t.answer.enter(); err != nil {
+		return nil, err
+	}
+	session, err := t.answer.guard.Open(ctx, t.answer.prompt(t.choice), t.report)
+	if err != nil {
+		t.answer.leave()
+	}
+	return session, err
 }
 
 func (t *text) timeout(ctx context.Context) (context.Context, context.CancelFunc) {
