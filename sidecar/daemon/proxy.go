@@ -35,7 +35,7 @@ type Proxy struct {
 	Redaction     string   `default:"${proxy_redaction}" placeholder:"TEXT" help:"What replaces a violating utterance with --mode redact."`
 	OnFailure     string   `default:"closed" enum:"closed,open" help:"When scoring fails with --mode hold, stop or redact (${enum}): closed ends the response with an error, open releases the text without a verdict."`
 	Reasoning     string   `default:"skip" enum:"skip,score" help:"Whether to skip or score reasoning, in fields of its own and in <think> blocks (${enum}). Skipped reasoning is forwarded without a verdict."`
-	GuardedOnly   bool     `help:"Refuse requests with a body to endpoints other than chat completions, completions and responses, since the text that they generate is not scored."`
+	GuardedOnly   bool     `help:"Refuse requests with a body to endpoints other than chat completions, completions and responses, and requests for stored files, conversations and batches, since their text is not scored."`
 	Listen        string   `default:"${proxy_listen}" placeholder:"HOST:PORT" help:"Listen address (${default}); port 0: any free port."`
 	ExtProcListen string   `placeholder:"HOST:PORT" help:"Guard the responses that pass through an Envoy: listen address for its external processing protocol (gRPC), in place of --upstream and --listen."`
 	OpsListen     string   `placeholder:"HOST:PORT" help:"Listen address for health and metrics, and for profiles (/debug/pprof/), which need a caller on this machine. Every path of --listen is the upstream's."`

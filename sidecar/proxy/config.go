@@ -46,8 +46,8 @@ type Config struct {
 	// ScoreReasoning also scores what the upstream marks as reasoning, which is
 	// otherwise forwarded without a verdict.
 	ScoreReasoning bool
-	// GuardedOnly refuses requests with a body to other endpoints: what they generate
-	// would not be scored.
+	// GuardedOnly refuses requests to other endpoints with a body, and those that read
+	// what was stored: what they return would not be scored.
 	GuardedOnly bool
 	// VerdictTimeout bounds each wait for the guard. In mode observe that is the end of
 	// a response, which then has no verdict; in the others scoring then has failed.

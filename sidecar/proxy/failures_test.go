@@ -3,8 +3,8 @@ package proxy_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -382,6 +382,19 @@ func TestPassThrough(t *testing.T) {
 	s = start(t, upstream, func(c *proxy.Config) { c.GuardedOnly = true })
 	response, _ := s.post(t, "/generate", "{}")
 	require.Equal(t, http.StatusForbidden, response.StatusCode)
+	for path, status := range map[string]int{
+		"/v1/files/f1/content": http.StatusForbidden, "/v1/conversations/c1/items": http.StatusForbidden,
+		"/v1/responses/r1/input_items": http.StatusForbidden, "/v1%2Ffiles/f1/content": http.StatusForbidden,
+		"/v1/chat/completions/c1/messages": http.StatusForbidden, "/v1/threads/t1/messages": http.StatusForbidden,
+		"/v1/models": http.StatusTeapot, "/health": http.StatusTeapot, "/metrics": http.StatusTeapot,
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
+		require.NoError(t, err)
+		response, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		response.Body.Close()
+		require.Equal(t, status, response.StatusCode, path)
+	}
 }
 
 // Streams of other endpoints are not buffered.

@@ -106,8 +106,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case e != otherEndpoint:
 		p.serveGuarded(counted, r, e)
-	case p.config.GuardedOnly && r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions && r.Method != http.MethodDelete,
-		p.config.GuardedOnly && r.Header.Get("Upgrade") != "":
+	case p.config.GuardedOnly && mayHoldText(r):
 		failureOf(errUnguarded).write(counted)
 	default:
 		p.reverse.ServeHTTP(counted, r)

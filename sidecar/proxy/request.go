@@ -48,6 +48,26 @@ func endpointOf(method, urlPath string) endpoint {
 	return otherEndpoint
 }
 
+// mayHoldText reports whether the response to a request to another endpoint may hold text
+// that the model writes, or has written and the upstream has stored.
+func mayHoldText(r *http.Request) bool {
+	switch {
+	case r.Header.Get("Upgrade") != "":
+		return true
+	case r.Method == http.MethodHead, r.Method == http.MethodOptions, r.Method == http.MethodDelete:
+		return false
+	case r.Method != http.MethodGet:
+		return true
+	}
+	for part := range strings.SplitSeq(path.Clean("/"+r.URL.Path), "/") {
+		switch strings.ToLower(part) {
+		case "files", "conversations", "input_items", "threads", "messages", "batches", "containers", "vector_stores", "evals":
+			return true
+		}
+	}
+	return false
+}
+
 // requestInfo is what the guard needs of a request.
 type requestInfo struct {
 	prompts []string // of completions; otherwise one
