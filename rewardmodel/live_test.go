@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,14 +21,21 @@ import (
 // liveModel scores by a hash of the tokens, and counts what it reads.
 type liveModel struct {
 	aspects int
-	tokens  int
+	calls   int
+	tokens  int // with those of each prompt once per call
 	err     error
 }
 
 func (m *liveModel) Margins(batch []Sequence) ([]float32, error) {
+	m.calls++
 	var margins []float32
+	var context *int32 // equal prompts share their tokens
 	for _, q := range batch {
 		m.tokens += len(q.IDs)
+		if len(q.Context) > 0 && context != &q.Context[0] {
+			context = &q.Context[0]
+			m.tokens += len(q.Context)
+		}
 		for a := range m.aspects {
 			margins = append(margins, 2*hashMargin(append([]int32{int32(a)}, q.IDs...)))
 		}
@@ -56,6 +66,11 @@ var liveTexts = []string{
 	"I am well. ", "Nobody saw it, did they? ", "Ja! ", "\n\n", "- one item\n", "你好。", "👍🏽 ", "é ", "Dr. Who ", "... ",
 	"```go\nx := 1\n", "```\n", "`<think>` ", "<think>", "</think>", "</thi", "` ", "a very long run of words without any end at all and still more words ",
 	"| a | b |\n", "\xff", "\xe4\xbd", "They are awful. ", "I am well. ", " ", "  \t",
+	// Ten further scripts.
+	"Он пришёл домой. ", "Πού είσαι; ", "هل هو هنا؟ ", "הוא כאן. ", "वह घर गया। ", "তিনি এলেন। ", "彼は来た。", "그는 왔다. ", "เขามาแล้ว ", "Նա եկավ։ ",
+	// Markdown, chats, mail and reasoning.
+	"# Title\n\n", "1. first. Second\n", "> quoted. It is so.\n", "**Bold.** ", "[link](http://a.example/b.c) ", "---\n", "    code()\n", "~~~\n", "|-|-|\n",
+	"User: why?\n", "Assistant: So. ", "<|im_start|>", "Dear Ann,\n", "Best,\nBob\n", "\r\n\r\n", "<think>\nShe asks. Hm.\n</think>\n\n", "</p>", "e.g. this ", "\"Yes.\" he said. ", "3.14 ",
 }
 
 func randomText(random *rand.Rand) string {
@@ -116,60 +131,82 @@ func settled(events []LiveEvent) []LiveEvent {
 }
 
 // However a response is cut, a session returns the result of Score, and its events are
-// the results of the utterances so far.
+// the results of the utterances so far, except that a whole text may raise the violation of
+// one. LIVE_CUTS sets how many responses are cut for each model.
 func TestLiveEqualsScore(t *testing.T) {
-	const rounds = 1500
+	rounds := 750
+	if given, err := strconv.Atoi(os.Getenv("LIVE_CUTS")); err == nil {
+		rounds = given
+	}
 	for _, aspects := range []int{1, 3} {
-		m := &liveModel{aspects: aspects}
-		s := liveScorer(t, m, func(c *ScorerConfig) { c.MaxInstances = 9 })
-		random := rand.New(rand.NewPCG(7, uint64(aspects)))
-		stops, resets := 0, 0
-		for range rounds {
-			text, o := randomText(random), randomOptions(random, aspects)
-			prompt := []string{"", "Why?", "Why?<think>\n"}[random.IntN(3)]
-			most := []int{1, 5, 40, 400}[random.IntN(4)]
-			provisional := []int{0, 0, MinProvisional}[random.IntN(3)]
-			name := fmt.Sprintf("%q (prompt %q) with %+v in pieces of up to %d", text, prompt, o, most)
+		for _, whole := range []int{0, 80} {
+			t.Run(fmt.Sprintf("%d aspects, %d whole characters", aspects, whole), func(t *testing.T) {
+				checkLiveEqualsScore(t, rounds, aspects, whole)
+			})
+		}
+	}
+}
 
-			l, err := s.Live(t.Context(), LiveRequest{ID: "x", Prompt: prompt, Options: o, Provisional: provisional})
-			require.NoError(t, err)
-			events, got := feedAll(t, l, text, func() int { return 1 + random.IntN(most) })
-			want, err := s.Score(t.Context(), Request{Responses: []Item{{ID: "x", Prompt: prompt, Response: &text}}, Options: o})
-			require.NoError(t, err)
-			got.TimingMS, want.TimingMS = Timing{}, Timing{}
-			require.Equal(t, want, got, name)
+func checkLiveEqualsScore(t *testing.T, rounds, aspects, whole int) {
+	t.Helper()
+	m := &liveModel{aspects: aspects}
+	s := liveScorer(t, m, func(c *ScorerConfig) { c.MaxInstances, c.WholeCharacters = 9, whole })
+	random := rand.New(rand.NewPCG(7, uint64(aspects)))
+	stops, resets, raised := 0, 0, 0
+	for range rounds {
+		text, o := randomText(random), randomOptions(random, aspects)
+		prompt := []string{"", "Why?", "Why?<think>\n"}[random.IntN(3)]
+		most := []int{1, 5, 40, 400}[random.IntN(4)]
+		provisional := []int{0, 0, MinProvisional}[random.IntN(3)]
+		name := fmt.Sprintf("%q (prompt %q) with %+v in pieces of up to %d", text, prompt, o, most)
 
-			stopped := false
-			for _, e := range events {
-				if e.Reset {
-					stopped = false
-					resets++
-					continue
-				}
-				require.False(t, stopped && !e.Stop, "%s: stop is taken back", name)
-				stopped = e.Stop
+		l, err := s.Live(t.Context(), LiveRequest{ID: "x", Prompt: prompt, Options: o, Provisional: provisional})
+		require.NoError(t, err)
+		events, got := feedAll(t, l, text, func() int { return 1 + random.IntN(most) })
+		want, err := s.Score(t.Context(), Request{Responses: []Item{{ID: "x", Prompt: prompt, Response: &text}}, Options: o})
+		require.NoError(t, err)
+		got.TimingMS, want.TimingMS = Timing{}, Timing{}
+		require.Equal(t, want, got, name)
+
+		stopped := false
+		for _, e := range events {
+			if e.Reset {
+				stopped = false
+				resets++
+				continue
 			}
-			result := got.Results[0]
-			if stopped {
-				stops++
-				require.False(t, result.Compliant, name)
+			require.False(t, stopped && !e.Stop, "%s: stop is taken back", name)
+			stopped = e.Stop
+		}
+		result := got.Results[0]
+		if stopped {
+			stops++
+			require.False(t, result.Compliant, name)
+		}
+		kept := settled(events)
+		require.Len(t, kept, len(result.Instances), name)
+		var texts []string
+		exact := true // no whole text has raised a violation
+		for i, e := range kept {
+			require.Equal(t, i, e.Utterance.Index, name)
+			require.Equal(t, [2]int{result.Instances[i].Start, result.Instances[i].End}, [2]int{e.Utterance.Start, e.Utterance.End}, name)
+			texts = append(texts, text[e.Utterance.Bytes-byteLength(text, e):e.Utterance.Bytes])
+			so, err := s.Score(t.Context(), Request{Responses: []Item{{Prompt: prompt, Instances: texts}}, Options: o})
+			require.NoError(t, err)
+			r := so.Results[0]
+			wants := []any{r.Violation, r.Reward, r.Compliant, r.Instances[i].Violation}
+			gots := []any{e.Violation, e.Reward, e.Compliant, e.Utterance.Violation}
+			if whole > 0 && exact && !slices.Equal(wants, gots) {
+				exact = false
+				raised++
 			}
-			kept := settled(events)
-			require.Len(t, kept, len(result.Instances), name)
-			var texts []string
-			for i, e := range kept {
-				require.Equal(t, i, e.Utterance.Index, name)
-				require.Equal(t, [2]int{result.Instances[i].Start, result.Instances[i].End}, [2]int{e.Utterance.Start, e.Utterance.End}, name)
-				texts = append(texts, text[e.Utterance.Bytes-byteLength(text, e):e.Utterance.Bytes])
-				so, err := s.Score(t.Context(), Request{Responses: []Item{{Prompt: prompt, Instances: texts}}, Options: o})
-				require.NoError(t, err)
-				r := so.Results[0]
-				require.Equal(t, []any{r.Violation, r.Reward, r.Compliant, r.Instances[i].Violation},
-					[]any{e.Violation, e.Reward, e.Compliant, e.Utterance.Violation}, name)
+			if exact {
+				require.Equal(t, wants, gots, name)
 			}
 		}
-		t.Logf("%d aspects: %d of %d sessions stopped, %d resets", aspects, stops, rounds, resets)
 	}
+	t.Logf("%d of %d sessions stopped, %d resets, a whole raised %d", stops, rounds, resets, raised)
+	require.Equal(t, whole > 0, raised > 0)
 }
 
 // byteLength is the length of the text of an utterance in the response: in it, an invalid
@@ -252,22 +289,38 @@ func TestRunningScore(t *testing.T) {
 	}
 }
 
-// A session has the model read no more than Score does.
+// A session has the model read no more than Score does, also of texts that are read as a
+// whole. A model that reads prompts reads the prompt again for each Feed that completes
+// utterances.
 func TestLiveTokens(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 9))
-	for range 200 {
-		text := strings.ReplaceAll(randomText(random), "</think>", "")
-		m := &liveModel{aspects: 1}
-		s := liveScorer(t, m, nil)
-		_, err := s.Score(t.Context(), Request{Responses: []Item{{Response: &text}}})
-		require.NoError(t, err)
-		whole := m.tokens
-		m.tokens = 0
-		l, err := s.Live(t.Context(), LiveRequest{})
-		require.NoError(t, err)
-		feedAll(t, l, text, func() int { return 1 + random.IntN(9) })
-		require.Equal(t, whole, m.tokens, "%q", text)
-		require.Equal(t, LiveTokens{Settled: whole}, l.Tokens())
+	const promptTokens = 10
+	for name, c := range map[string]struct {
+		whole, context int
+	}{"utterances": {}, "whole texts": {whole: 80}, "prompts": {context: promptTokens}, "both": {80, promptTokens}} {
+		t.Run(name, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(3, 9))
+			live, score := 0, 0
+			for range 200 {
+				text := strings.ReplaceAll(randomText(random), "</think>", "")
+				m := &liveModel{aspects: 1}
+				s := liveScorer(t, m, func(cfg *ScorerConfig) { cfg.WholeCharacters, cfg.ContextTokens = c.whole, c.context })
+				prompt := strings.Repeat("why ", c.context)
+				_, err := s.Score(t.Context(), Request{Responses: []Item{{Prompt: prompt, Response: &text}}})
+				require.NoError(t, err)
+				once := m.tokens
+				m.tokens, m.calls = 0, 0
+				l, err := s.Live(t.Context(), LiveRequest{Prompt: prompt})
+				require.NoError(t, err)
+				feedAll(t, l, text, func() int { return 1 + random.IntN(9) })
+				require.Equal(t, LiveTokens{Settled: m.tokens}, l.Tokens())
+				if c.context == 0 {
+					require.Equal(t, once, m.tokens, "%q", text)
+				}
+				require.LessOrEqual(t, m.tokens, once+m.calls*(promptTokens+words{}.Special()), "%q", text)
+				live, score = live+m.tokens, score+once
+			}
+			t.Logf("%d tokens, %.2f times as many as Score", live, float64(live)/float64(score))
+		})
 	}
 }
 
