@@ -38,7 +38,7 @@ type text struct {
 	emitting sync.Mutex
 
 	mu         sync.Mutex
-	queued     strings.Builder // not fed yet
+	queued     bytes.Buffer    // not fed yet
 	begun      bool            // something was added
 	closing    bool            // no more is added
 	held       bytes.Buffer    // fed, and neither released nor withheld
@@ -180,15 +180,16 @@ const maxPiece = 4 << 10 // bytes
 func (t *text) take(ctx context.Context, lost <-chan struct{}) (piece string, more bool) {
 	for {
 		t.mu.Lock()
-		piece, closing := t.queued.String(), t.closing
-		t.queued.Reset()
-		if len(piece) > maxPiece {
-			end := maxPiece
-			for !utf8.RuneStart(piece[end]) {
+		end, closing := t.queued.Len(), t.closing
+		if end > maxPiece {
+			end = maxPiece
+			for !utf8.RuneStart(t.queued.Bytes()[end]) {
 				end--
 			}
-			t.queued.WriteString(piece[end:])
-			piece = piece[:end]
+		}
+		piece = string(t.queued.Next(end))
+		if t.queued.Len() == 0 {
+			t.queued = bytes.Buffer{} // a long text is not kept
 		}
 		t.mu.Unlock()
 		signal(t.drained)
