@@ -34,9 +34,12 @@ const (
 	kindLabel    = "label"
 )
 
-// damageable are the streams whose damaged records are reported.
+// damageable are the streams whose damaged records are reported: of rewards and dead letters, which have no checksum of
+// assay, those that the server says it has lost. What it says of StreamResponses is not reported: after the death of a
+// server, that includes responses which were completed.
 func damageable() []string {
-	return []string{labels.StreamFeedback, labels.StreamScored, registry.StreamState, registry.StreamModels, registry.StreamEvents}
+	return []string{labels.StreamFeedback, labels.StreamScored, registry.StreamState, registry.StreamModels, registry.StreamEvents,
+		StreamRewards, StreamDead}
 }
 
 type metrics struct {

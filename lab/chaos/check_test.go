@@ -182,7 +182,8 @@ func (c *checker) rewards(js jetstream.JetStream) error {
 			c.history.violate("a reward for %q, which nobody published", result.ID)
 			return
 		}
-		c.history.scored("stream", rewardmodel.ModelInfo{Version: msg.Headers().Get(queue.HeaderModelVersion)}, text, result.Reward)
+		by := rewardmodel.ModelInfo{Version: msg.Headers().Get(queue.HeaderModelVersion), Numerics: msg.Headers().Get(queue.HeaderNumerics)}
+		c.history.scored("stream", by, text, result.Reward)
 	})
 	err = errors.Join(err, c.read(js, queue.StreamDead, "", func(msg jetstream.Msg) {
 		id := msg.Headers().Get(queue.HeaderMsgID)

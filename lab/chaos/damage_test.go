@@ -286,7 +286,7 @@ func TestRewardsAreComparedBitByBit(t *testing.T) {
 	}
 	record("exact", numerics, 0.5)
 	record("exact", numerics, 0.5)
-	record("exact", "", 0.5) // of a stream
+	record("exact", "", 0.5) // of a release that does not name them
 	record("rounded", "", 0.5)
 	record("rounded", "", 0.50001)
 	h.computed("exact", scores{numerics, map[string]float64{"text": 0.5}})

@@ -117,7 +117,7 @@ func (h *history) counts() map[string]int {
 const tolerance = 1e-4
 
 // scored records a reward. A version must return the same one for a text each time, and have the same numerics: all
-// processes of a schedule are of one program on one machine. A reward in a stream does not name its numerics.
+// processes of a schedule are of one program on one machine.
 func (h *history) scored(by string, of rewardmodel.ModelInfo, text string, reward float64) {
 	h.mu.Lock()
 	rewards := h.rewards[of.Version]
