@@ -200,10 +200,11 @@ func parseTimeout(value string, limit time.Duration) (time.Duration, error) {
 		return limit, nil
 	}
 	timeout, err := time.ParseDuration(value)
-	if seconds, notNumber := strconv.ParseFloat(value, 64); notNumber == nil {
+	decimal := strings.Trim(value, "0123456789.") == "" // not INF, 0x10 or 1e3, which ParseFloat reads as well
+	if seconds, notNumber := strconv.ParseFloat(value, 64); decimal && notNumber == nil {
 		// Compared as seconds: a large number would overflow a duration.
 		timeout, err = 0, nil
-		if seconds > 0 { // also false for NaN
+		if seconds > 0 {
 			timeout = time.Duration(min(seconds, limit.Seconds()) * float64(time.Second))
 		}
 	}
