@@ -322,21 +322,19 @@ func (t *text) conclude(ctx context.Context, session Session) error {
 func (t *text) acted() bool { return t.withheld || t.redactions > 0 }
 
 // releasePending releases what waited for the result. If none of its utterances violates
-// but the text does, it violates as a whole: then its witness does or, if that has been
-// released, all that waited. A text without an utterance that waited is marked only.
+// but the text does, it violates as a whole: then all that waited does. If nothing waited,
+// the text is marked only.
 func (t *text) releasePending() {
 	t.emitting.Lock()
 	defer t.emitting.Unlock()
 	t.mu.Lock()
 	pending, violates := t.pending, t.ending && !t.verdict.Compliant && !t.verdict.Empty
 	t.pending, t.ending = nil, false
-	witness := 0
-	if t.verdict.Witness != nil {
-		witness = t.verdict.Witness.Start
-	}
 	t.mu.Unlock()
+	if violates && len(pending) > 0 {
+		pending = []Event{{Start: pending[0].Start, End: pending[len(pending)-1].End, Violating: true}}
+	}
 	for _, e := range pending {
-		e.Violating = violates && (e.Start == witness || witness < pending[0].Start)
 		t.releaseEvent(e)
 	}
 	t.mu.Lock()

@@ -31,8 +31,8 @@ func (pairModel) Margins(batch []rewardmodel.Sequence) ([]float32, error) {
 	return margins, nil
 }
 
-// A short text that violates as a whole ends as far before its witness as it is not
-// released, and its finish reason says so.
+// Of a short text that violates as a whole, no more is released: what precedes its witness
+// if that comes last, and otherwise nothing that still waits.
 func TestTextThatViolatesAsAWhole(t *testing.T) {
 	type want struct{ text, reason, action string }
 	both := func(w want) map[proxy.Mode]want {
@@ -53,7 +53,7 @@ func TestTextThatViolatesAsAWhole(t *testing.T) {
 		"the witness is released": {
 			"A ZQXJ. Then ZQXJ it was. And so.",
 			with(both(want{"A ZQXJ. Then ZQXJ it was. ", "content_filter", "withheld"}), want{"A ZQXJ. Then ZQXJ it was. [removed]", "stop", "redacted"}),
-			with(both(want{"", "content_filter", "withheld"}), want{"[removed] Then ZQXJ it was. And so.", "stop", "redacted"}),
+			with(both(want{"", "content_filter", "withheld"}), want{"[removed]", "stop", "redacted"}),
 			0,
 		},
 		"the witness is the last sentence": {
