@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Starts a service, runs a command with its URL in $ASSAY_URL, and stops it:
-#   clients/with-service.sh COMMAND...
+#   clients/with-service.sh COMMAND [FLAG...]
+# FLAG... are further flags of assay serve.
 # ASSAY_BIN is the binary (default bin/assay, which make build writes).
 set -euo pipefail
 
@@ -12,7 +13,7 @@ work=$(mktemp -d)
 log=$work/log
 : >"$log" # tail may start before the service
 "$bin" serve --listen 127.0.0.1:0 --nats-listen 127.0.0.1:0 --model "$root/models/default" --threads 1 \
-	--data-dir "$work/data" --train-auto=false --log-format json 2>>"$log" >"$work/out" &
+	--data-dir "$work/data" --train-auto=false --log-format json "${@:2}" 2>>"$log" >"$work/out" &
 service=$!
 trap 'kill $service 2>/dev/null; wait $service 2>/dev/null || true; rm -rf "$work"' EXIT
 
@@ -21,4 +22,4 @@ ready=$(grep -m1 '"message":"ready"' < <(tail -n +1 -f --pid=$service "$log")) \
 	|| { cat "$log" >&2; echo "the service did not start" >&2; exit 1; }
 ASSAY_URL=$(sed 's/.*"http":"\([^"]*\)".*/\1/' <<<"$ready")
 export ASSAY_URL
-"$@"
+"$1"
