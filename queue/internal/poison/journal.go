@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc64"
 	"os"
 	"sync"
 	"time"
@@ -20,13 +21,21 @@ import (
 //	magic    8 bytes
 //	created  8 bytes, when the stream of responses was created, Unix nanoseconds
 //	owner   20 bytes, the process that wrote the file
-//	slots    8 bytes each: the sequence of the response, 0 for none; the highest
-//	         bit is set while the model computes only this response
+//	zeros   12 bytes, so that no slot is in two pages
+//	slots   16 bytes each: the sequence of the response, 0 for none; the highest bit
+//	         is set while the model computes only this response; then the CRC-64 of
+//	         the header, the index of the slot and those 8 bytes, 0 for none
+//
+// A slot that does not match its checksum is ignored: a response that is not recorded
+// costs a further crash, but one that is recorded by mistake may be dead-lettered.
+// Earlier releases wrote files without checksums, which count as empty and are replaced.
 const (
-	journalMagic  = "assayj1\n"
-	journalHeader = 8 + 8 + ownerSize
+	journalMagic  = "assayj2\n"
+	journalHeader = 48
 	ownerSize     = 20
-	slotSize      = 8
+	ownerEnd      = 8 + 8 + ownerSize
+	valueSize     = 8
+	slotSize      = valueSize + crc64.Size
 	slotIsolated  = uint64(1) << 63
 )
 
@@ -39,6 +48,7 @@ const (
 // A nil journal records nothing.
 type Journal struct {
 	file *os.File
+	sums checksum
 
 	mu     sync.Mutex
 	free   []int
@@ -52,8 +62,8 @@ type Crash struct {
 	Sequences map[uint64]bool // of responses in flight; true: the model was computing only this one
 }
 
-// ReadJournal returns what the last process left in flight. A missing or truncated
-// file counts as empty.
+// ReadJournal returns what the last process left in flight. A missing file, and one
+// whose header is not complete, counts as empty, and a damaged slot as free.
 func ReadJournal(path string) (left Crash, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -65,11 +75,15 @@ func ReadJournal(path string) (left Crash, err error) {
 	if len(data) < journalHeader || string(data[:8]) != journalMagic {
 		return left, nil
 	}
-	left.Created = int64(binary.LittleEndian.Uint64(data[8:]))
-	left.Owner = string(data[16:journalHeader])
+	header, slots := data[:journalHeader], data[journalHeader:]
+	left.Created = int64(binary.LittleEndian.Uint64(header[8:]))
+	left.Owner = string(header[16:ownerEnd])
 	left.Sequences = map[uint64]bool{}
-	for slots := data[journalHeader:]; len(slots) >= slotSize; slots = slots[slotSize:] {
-		if value := binary.LittleEndian.Uint64(slots); value != 0 {
+	sums := newChecksum(header)
+	for i := range len(slots) / slotSize {
+		slot := slots[i*slotSize:][:slotSize]
+		value := binary.LittleEndian.Uint64(slot)
+		if value != 0 && binary.LittleEndian.Uint64(slot[valueSize:]) == sums.of(i, value) {
 			left.Sequences[value&^slotIsolated] = value&slotIsolated != 0
 		}
 	}
@@ -90,7 +104,7 @@ func NewJournal(path string, owner xid.ID, created time.Time, slots int) (*Journ
 	if err != nil {
 		return nil, fmt.Errorf("crash journal: %w", err)
 	}
-	j := &Journal{file: file}
+	j := &Journal{file: file, sums: newChecksum(data[:journalHeader])}
 	for i := range slots {
 		j.free = append(j.free, i)
 	}
@@ -176,6 +190,27 @@ func (s *Slot) Computing(isolated bool) {
 // a few bytes fails only if the device does; then a crash goes unrecorded.
 func (s *Slot) write(value uint64) {
 	var data [slotSize]byte
-	binary.LittleEndian.PutUint64(data[:], value)
+	if value != 0 {
+		binary.LittleEndian.PutUint64(data[:], value)
+		binary.LittleEndian.PutUint64(data[valueSize:], s.journal.sums.of(s.index, value))
+	}
 	_, _ = s.journal.file.WriteAt(data[:], journalHeader+int64(s.index)*slotSize)
+}
+
+// checksum computes the checksums of the slots of a file.
+type checksum struct {
+	table  *crc64.Table
+	header uint64
+}
+
+func newChecksum(header []byte) checksum {
+	table := crc64.MakeTable(crc64.ECMA)
+	return checksum{table: table, header: crc64.Checksum(header, table)}
+}
+
+func (c checksum) of(index int, value uint64) uint64 {
+	var data [2 * 8]byte
+	binary.LittleEndian.PutUint64(data[:], uint64(index))
+	binary.LittleEndian.PutUint64(data[8:], value)
+	return crc64.Update(c.header, c.table, data[:])
 }
