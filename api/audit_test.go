@@ -52,12 +52,13 @@ func TestAuditLog(t *testing.T) {
 		method, path, body, token       string
 		action, by, via, result, detail string
 	}{
-		"labels":    {"POST", "/v1/feedback", `{"items":[{"id":"r1","response":"top secret text","label":"violation"}]}`, feedbackToken, "label", "", "token", "ok", `"items":1`},
-		"erasure":   {"DELETE", "/v1/feedback/r1", "", adminToken, "erase", "ops", "token", "ok", `"subject":"r1"`},
-		"promotion": {"POST", "/v1/models/v7/promote", `{"reason":"top secret text"}`, adminToken, "promote", "ops", "token", "ok", `"subject":"v7"`},
-		"session":   {"POST", "/console/session", "", adminToken, "session_open", "ops", "token", "ok", ""},
-		"refused":   {"POST", "/v1/models/v7/promote", "", scoreToken, "refused", "trainer", "token", "insufficient_scope", `"scope":"admin"`},
-		"unknown":   {"POST", "/v1/models/v7/promote", "", "top-secret-token-of-nobody", "refused", "", "", "unauthorized", `"scope":"admin"`},
+		"labels":     {"POST", "/v1/feedback", `{"items":[{"id":"r1","response":"top secret text","label":"violation"}]}`, feedbackToken, "label", "", "token", "ok", `"items":1`},
+		"withdrawal": {"DELETE", "/v1/feedback/r1/labels?rater=ann", "", feedbackToken, "withdraw", "", "token", "ok", `"subject":"r1","rater":"ann"`},
+		"erasure":    {"DELETE", "/v1/feedback/r1", "", adminToken, "erase", "ops", "token", "ok", `"subject":"r1"`},
+		"promotion":  {"POST", "/v1/models/v7/promote", `{"reason":"top secret text"}`, adminToken, "promote", "ops", "token", "ok", `"subject":"v7"`},
+		"session":    {"POST", "/console/session", "", adminToken, "session_open", "ops", "token", "ok", ""},
+		"refused":    {"POST", "/v1/models/v7/promote", "", scoreToken, "refused", "trainer", "token", "insufficient_scope", `"scope":"admin"`},
+		"unknown":    {"POST", "/v1/models/v7/promote", "", "top-secret-token-of-nobody", "refused", "", "", "unauthorized", `"scope":"admin"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := s.do(t, c.method, c.path, strings.NewReader(c.body), "Authorization", "Bearer "+c.token)

@@ -71,8 +71,9 @@ type Feedback interface {
 	// deleted records. Later items with that id are rejected.
 	Erase(ctx context.Context, id, by string) (records int, err error)
 	// Withdraw removes the label of one rater for a response, and returns the number
-	// of withdrawn labels, 0 or 1. A delayed retry of the label does not undo it.
-	Withdraw(ctx context.Context, id, rater string) (records int, err error)
+	// of withdrawn labels, 0 or 1. A delayed retry of the label does not undo it. by is
+	// the caller.
+	Withdraw(ctx context.Context, id, rater, by string) (records int, err error)
 }
 
 // FeedbackView summarizes the stored labels.

@@ -45,15 +45,20 @@ func (e feedbackEndpoints) add(w http.ResponseWriter, r *http.Request) error {
 	}
 	receipt, err := e.feedback.Append(r.Context(), batch, x.Caller)
 	if err != nil {
-		if x.Failure(err).Status() == http.StatusServiceUnavailable { // the caller is asked to send the batch again
-			x.Quota.RefundLabels(len(batch.Items))
-		}
+		e.refund(x, len(batch.Items), err)
 		return err
 	}
 	if receipt.Rejected == nil {
 		receipt.Rejected = []feedback.Rejection{}
 	}
 	return httpjson.WriteJSON(w, r, http.StatusAccepted, receipt)
+}
+
+// refund gives back the labels of a request that the caller is asked to send again.
+func (e feedbackEndpoints) refund(x *exchange.Exchange, labels int, err error) {
+	if x.Failure(err).Status() == http.StatusServiceUnavailable {
+		x.Quota.RefundLabels(labels)
+	}
 }
 
 func (e feedbackEndpoints) erase(w http.ResponseWriter, r *http.Request) error {
@@ -74,13 +79,20 @@ func (e feedbackEndpoints) withdraw(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	exchange.Of(r).Subject = id
+	x := exchange.Of(r)
+	x.Subject = id
 	query := r.URL.Query()
 	if !query.Has("rater") {
 		return failure.Invalid("rater", "is missing; give the name of the rater, or an empty one for the label without a rater")
 	}
-	records, err := e.feedback.Withdraw(r.Context(), id, query.Get("rater"))
+	rater := query.Get("rater")
+	x.Rater = rater
+	if err := x.Quota.Label(1); err != nil {
+		return err
+	}
+	records, err := e.feedback.Withdraw(r.Context(), id, rater, x.Caller)
 	if err != nil {
+		e.refund(x, 1, err)
 		return err
 	}
 	return httpjson.WriteJSON(w, r, http.StatusOK, map[string]any{"id": id, "records": records})

@@ -42,8 +42,8 @@ func (f *fakeFleet) Erase(_ context.Context, id, by string) (int, error) {
 	return 2, f.record("erase %s by %s", id, by)
 }
 
-func (f *fakeFleet) Withdraw(_ context.Context, id, rater string) (int, error) {
-	return 1, f.record("withdraw %s of %q", id, rater)
+func (f *fakeFleet) Withdraw(_ context.Context, id, rater, by string) (int, error) {
+	return 1, f.record("withdraw %s of %q by %s", id, rater, by)
 }
 
 func (f *fakeFleet) Labels(_ context.Context, id string) (feedback.ResponseLabels, error) {
@@ -283,7 +283,7 @@ func TestLabelsOfAResponse(t *testing.T) {
 	}
 	got := s.do(t, "DELETE", "/v1/feedback/r1/labels", nil)
 	require.Equal(t, 400, got.StatusCode)
-	require.Equal(t, []string{"labels of r/1", `withdraw r/1 of "ann &"`, `withdraw r/1 of ""`}, f.calls)
+	require.Equal(t, []string{"labels of r/1", `withdraw r/1 of "ann &" by loopback`, `withdraw r/1 of "" by loopback`}, f.calls)
 }
 
 func TestTraining(t *testing.T) {

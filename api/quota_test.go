@@ -129,3 +129,21 @@ func TestLabelsOfARefusedRequest(t *testing.T) {
 	require.Equal(t, 202, send())
 	require.Equal(t, 429, send())
 }
+
+// A withdrawal counts as a label: the quota also bounds what a token can remove.
+func TestWithdrawalsUseTheQuotaOfLabels(t *testing.T) {
+	f, s := withFleet(t, withTokens(tokenFile(t, scoreToken+" feedback rater labels=2/h")))
+	withdraw := func(query string) int {
+		return s.do(t, "DELETE", "/v1/feedback/r1/labels"+query, nil, "Authorization", "Bearer "+scoreToken).StatusCode
+	}
+	for _, f.err = range []error{feedback.ErrUnavailable, feedback.ErrStoreFull, rewardmodel.ErrNotReady} {
+		require.Equal(t, 503, withdraw("?rater=ann"), "%v", f.err)
+	}
+	f.err = nil
+	require.Equal(t, 400, withdraw(""))
+	require.Equal(t, 200, withdraw("?rater=ann"))
+	require.Equal(t, 200, withdraw("?rater=ben"))
+	calls := len(f.calls)
+	require.Equal(t, 429, withdraw("?rater=carl"))
+	require.Len(t, f.calls, calls)
+}

@@ -79,6 +79,9 @@ func (a *AuditLog) record(action string, x *exchange.Exchange, remote string, er
 	if x.Subject != "" {
 		line.Str("subject", rewardmodel.Shorten(x.Subject))
 	}
+	if x.Rater != "" {
+		line.Str("rater", rewardmodel.Shorten(x.Rater))
+	}
 	if x.Items > 0 {
 		line.Int("items", x.Items)
 	}

@@ -96,7 +96,7 @@ func TestExtentOfWhatClientsRemove(t *testing.T) {
 	for i, l := range []*labels.Log{q.Labels(), other.Labels()} {
 		_, err := l.Erase(t.Context(), fmt.Sprint("r", i))
 		require.NoError(t, err)
-		_, err = l.Withdraw(t.Context(), fmt.Sprint("r", 2+i), "")
+		_, err = l.Withdraw(t.Context(), fmt.Sprint("r", 2+i), "", "")
 		require.NoError(t, err)
 		labelstest.Accepts(t, l, 1, 0, labelstest.Labeled(fmt.Sprint("r", 4+i), bag.Violation))
 		v, err := l.Verify(t.Context())

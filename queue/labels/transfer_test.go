@@ -22,7 +22,7 @@ func exported(t *testing.T) (f *labels.Log, file []byte) {
 	labelstest.Accepts(t, f, 40, 0, labelstest.Some(0, 40)...)
 	labelstest.Accepts(t, f, 2, 0, labelstest.Labeled("r1", bag.Violation),
 		bag.Bag{ID: "r2", Label: bag.Violation, Response: "The text of r2.", Rater: "ann"})
-	_, err := f.Withdraw(t.Context(), "r3", "")
+	_, err := f.Withdraw(t.Context(), "r3", "", "")
 	require.NoError(t, err)
 	_, err = f.Erase(t.Context(), "r4")
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestImportKeepsWhatIsNewer(t *testing.T) {
 	t.Parallel()
 	f, file := exported(t)
 	labelstest.Accepts(t, f, 1, 0, labelstest.Labeled("r5", bag.Violation)) // was bag.Compliant
-	records, err := f.Withdraw(t.Context(), "r6", "")
+	records, err := f.Withdraw(t.Context(), "r6", "", "")
 	require.NoError(t, err)
 	require.Equal(t, 1, records)
 	want := labelstest.Records(t, f)

@@ -19,10 +19,11 @@ import (
 // rater. It returns the number of labels that it has withdrawn, 0 or 1. A label that
 // the rater gave earlier is not accepted from then on if it has a time, so that a
 // delayed retry of it does not undo the withdrawal. A damaged label whose headers can
-// be read is withdrawn too. Its error wraps
+// be read is withdrawn too. by is who withdraws it, the sender of the record that is
+// left. Its error wraps
 // feedback.ErrStoreFull or feedback.ErrUnavailable, or is that of ctx; withdrawing
 // again is safe.
-func (l *Log) Withdraw(ctx context.Context, id, rater string) (records int, err error) {
+func (l *Log) Withdraw(ctx context.Context, id, rater, by string) (records int, err error) {
 	if err := l.await(ctx, 0); err != nil {
 		return 0, err
 	}
@@ -45,6 +46,7 @@ func (l *Log) Withdraw(ctx context.Context, id, rater string) (records int, err 
 		case latest.mark.Labels.Withdrawn():
 			return 0, nil
 		}
+		latest.mark.Sender = feedback.SenderOf(by)
 		err = l.putWithdrawal(ctx, subject, latest.mark, token+"."+strconv.FormatUint(round, 10))
 		if !js.WrongSequence(err) {
 			return 1, err

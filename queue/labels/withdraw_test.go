@@ -36,7 +36,7 @@ func withdraw(t *testing.T, f *labels.Log, id, rater string) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), jstest.Timeout)
 	defer cancel()
-	records, err := f.Withdraw(ctx, id, rater)
+	records, err := f.Withdraw(ctx, id, rater, "")
 	require.NoError(t, err)
 	return records
 }
@@ -133,6 +133,31 @@ func TestWithdraw(t *testing.T) {
 	require.Empty(t, labelsOf(t, other, "x").Labels)
 }
 
+// The record of a withdrawal names who withdrew the label, not who gave it.
+func TestSenderOfAWithdrawal(t *testing.T) {
+	t.Parallel()
+	q := queuetest.Open(t, queuetest.Config(t))
+	f := q.Labels()
+	senderOf := func() string {
+		last, err := jstest.LastOf(t, q.Conn(), labels.RecordSubject(feedback.HashOf("x"), feedback.HashOf("ann")))
+		require.NoError(t, err)
+		return last.Header.Get(labels.HeaderSender)
+	}
+	_, err := f.Append(t.Context(), labelstest.BatchOf(rated("x", "ann", bag.Violation, 1)), "tool")
+	require.NoError(t, err)
+	require.Equal(t, feedback.SenderOf("tool").String(), senderOf())
+	records, err := f.Withdraw(t.Context(), "x", "ann", "other")
+	require.NoError(t, err)
+	require.Equal(t, 1, records)
+	require.Equal(t, feedback.SenderOf("other").String(), senderOf())
+	_, err = f.Append(t.Context(), labelstest.BatchOf(rated("x", "ann", bag.Violation, 2)), "tool")
+	require.NoError(t, err)
+	records, err = f.Withdraw(t.Context(), "x", "ann", "")
+	require.NoError(t, err)
+	require.Equal(t, 1, records)
+	require.Empty(t, senderOf(), "without a token")
+}
+
 // A lost acknowledgement does not hide that a label was withdrawn, nor withdraw twice.
 func TestWithdrawWithLostAcknowledgements(t *testing.T) {
 	t.Parallel()
@@ -176,7 +201,7 @@ func TestWithdrawConcurrently(t *testing.T) {
 					accepted.Add(int64(receipt.Accepted))
 					continue
 				}
-				n, err := f.Withdraw(t.Context(), "x", "")
+				n, err := f.Withdraw(t.Context(), "x", "", "")
 				if err != nil {
 					t.Error(err)
 				}

@@ -16,8 +16,8 @@ const (
 	ByAnonymous = "anonymous"
 )
 
-// senderOf returns the sender of a record; zero: without a token.
-func senderOf(by string) Hash {
+// SenderOf returns the sender of a record, from the name of the caller; zero: without a token.
+func SenderOf(by string) Hash {
 	if by == "" || by == ByLoopback || by == ByAnonymous {
 		return Hash{}
 	}

@@ -59,8 +59,8 @@ func (d *ControlPlane) Erase(ctx context.Context, id, by string) (int, error) {
 }
 
 // Withdraw implements api.Feedback.
-func (d *ControlPlane) Withdraw(ctx context.Context, id, rater string) (int, error) {
-	return ask(d, func(l *Learning) (int, error) { return l.labels.Withdraw(ctx, id, rater) })
+func (d *ControlPlane) Withdraw(ctx context.Context, id, rater, by string) (int, error) {
+	return ask(d, func(l *Learning) (int, error) { return l.labels.Withdraw(ctx, id, rater, by) })
 }
 
 // Labels implements api.FeedbackView.

@@ -29,6 +29,7 @@ type Exchange struct {
 	Quota         *quota.Quota             // of the caller; nil: no limits of its own
 	Via           string                   // how the caller identified itself: token, session, certificate, loopback or anonymous
 	Subject       string                   // what the request changes, for the audit log: a version, a response id or a training run
+	Rater         string                   // whose label the request withdraws, for the audit log
 	Responses     int                      // responses that the request asks to score
 	Priority      rewardmodel.Priority     // that the client asked for
 	Items         int                      // labels that the request holds
