@@ -16,7 +16,7 @@ type auditFile struct {
 	log  zerolog.Logger
 	mu   sync.Mutex
 	file *os.File
-	torn bool // the last line of the file is not complete, as after a full disk
+	torn bool // the last line of the file is not complete, as after a full disk or a crash
 }
 
 func openAuditFile(path string, log zerolog.Logger) (*auditFile, error) {
@@ -24,9 +24,31 @@ func openAuditFile(path string, log zerolog.Logger) (*auditFile, error) {
 	return a, a.open()
 }
 
-func (a *auditFile) open() (err error) {
-	a.file, err = os.OpenFile(a.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	return err
+// open opens the file of the path. After an error, the file before stays open.
+func (a *auditFile) open() error {
+	file, err := os.OpenFile(a.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	a.file, a.torn = file, a.endsTorn(file)
+	return nil
+}
+
+// endsTorn reports whether a file has content that does not end with a line. One that
+// cannot be read counts as torn: an empty line spoils no other.
+func (a *auditFile) endsTorn(file *os.File) bool {
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return false
+	}
+	reader, err := os.Open(a.path) // the file itself is open for appending only
+	if err != nil {
+		return true
+	}
+	defer reader.Close()
+	var last [1]byte
+	_, err = reader.ReadAt(last[:], info.Size()-1)
+	return err != nil || last[0] != '\n'
 }
 
 // Write implements io.Writer.
@@ -67,9 +89,7 @@ func (a *auditFile) rotate() error {
 	}
 	before := a.file
 	if err := a.open(); err != nil {
-		a.file = before
 		return err
 	}
-	a.torn = false
 	return before.Close()
 }

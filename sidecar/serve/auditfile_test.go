@@ -60,6 +60,37 @@ func TestAuditFileEndsALineThatWasCutOff(t *testing.T) {
 	require.Equal(t, "{\"n\":\n{\"n\":1}\n{\"n\":2}\n", string(written))
 }
 
+// A crash tears a line too: the next process ends it.
+func TestAuditFileEndsALineOfTheProcessBefore(t *testing.T) {
+	for name, c := range map[string]struct{ before, want string }{
+		"none":     {"", "{\"n\":1}\n"},
+		"complete": {"{\"n\":0}\n", "{\"n\":0}\n{\"n\":1}\n"},
+		"torn":     {"{\"n\":0}\n{\"n\":", "{\"n\":0}\n{\"n\":\n{\"n\":1}\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "audit.jsonl")
+			written := func() string {
+				content, err := os.ReadFile(path)
+				require.NoError(t, err)
+				return string(content)
+			}
+			require.NoError(t, os.WriteFile(path, []byte(c.before), 0o600))
+			file, err := openAuditFile(path, zerolog.Nop())
+			require.NoError(t, err)
+			_, err = file.Write([]byte("{\"n\":1}\n"))
+			require.NoError(t, err)
+			require.Equal(t, c.want, written())
+
+			// A file that takes the place of the one that is open may be torn as well.
+			require.NoError(t, os.Rename(path, path+".1"))
+			require.NoError(t, os.WriteFile(path, []byte(c.before), 0o600))
+			_, err = file.Write([]byte("{\"n\":1}\n"))
+			require.NoError(t, err)
+			require.Equal(t, c.want, written())
+		})
+	}
+}
+
 // The line of --pin is in the file before anyone can connect.
 func TestPinIsInTheAuditLogBeforeTheListenersOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
