@@ -113,12 +113,21 @@ func New(cfg Config) (*Judge, error) {
 	}
 	// The library retries after a timeout of the client, as after a lost
 	// connection; its own timeout would end the request.
-	client := &http.Client{Transport: transport, Timeout: cfg.Timeout}
+	client := &http.Client{Transport: transport, Timeout: cfg.Timeout, CheckRedirect: refuseRedirect}
 	options := []option.RequestOption{option.WithBaseURL(cfg.BaseURL), option.WithHTTPClient(client), option.WithMaxRetries(cfg.Retries)}
 	if cfg.APIKey != "" {
 		options = append(options, option.WithAPIKey(cfg.APIKey))
 	}
 	return &Judge{cfg: cfg, host: base.Host, server: openai.NewChatCompletionService(options...)}, nil
+}
+
+// errRedirect reports a server that redirects.
+var errRedirect = errors.New("it redirects")
+
+// refuseRedirect keeps texts on the server that the user chose: a 307 or 308 would send
+// them to any other, also without TLS.
+func refuseRedirect(req *http.Request, _ []*http.Request) error {
+	return fmt.Errorf("%w to %.20s://%.200s, which is not followed; set the base URL to the server itself", errRedirect, req.URL.Scheme, req.URL.Host)
 }
 
 // Judge returns a verdict for each text, in order. It stops at the first
@@ -204,13 +213,15 @@ func (j *Judge) failed(ctx context.Context, response *http.Response, err error) 
 	if errors.As(err, &api) && api.Code == contentFilter {
 		return Verdict{Decision: Unreadable, Reply: api.Message, Finish: contentFilter}, nil
 	}
+	var of *url.Error
+	if errors.As(err, &of) {
+		err = of.Err // without the URL, which may contain a key
+	}
 	hint := ""
 	switch {
+	case errors.Is(err, errRedirect):
+		return Verdict{}, fmt.Errorf("%w: %s (model %q): %w", ErrAPI, j.host, j.cfg.Model, err)
 	case response == nil:
-		var of *url.Error
-		if errors.As(err, &of) {
-			err = of.Err // without the URL, which may contain a key
-		}
 		return Verdict{}, fmt.Errorf("%w: %s (model %q, %d attempts): %w", ErrAPI, j.host, j.cfg.Model, j.cfg.Retries+1, err)
 	case response.StatusCode == http.StatusNotFound && !strings.HasSuffix(strings.TrimRight(j.cfg.BaseURL, "/"), "/v1"):
 		hint = "; does the base URL lack /v1?"

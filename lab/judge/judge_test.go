@@ -76,6 +76,26 @@ func newJudge(t *testing.T, cfg Config) *Judge {
 	return j
 }
 
+// A redirect would send the text of a response to a server that nobody chose.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	var elsewhere atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		elsewhere.Add(1)
+		say(w, "positive")
+	}))
+	defer other.Close()
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		base := stub(t, func(w http.ResponseWriter, r *http.Request, _ question) {
+			http.Redirect(w, r, other.URL+"/v1/chat/completions?key=secret", status)
+		})
+		_, err := newJudge(t, Config{BaseURL: base}).Judge(t.Context(), []string{"text"})
+		require.ErrorIs(t, err, ErrAPI, "%d", status)
+		require.ErrorContains(t, err, "redirects to "+other.URL+", which is not followed; set the base URL")
+		require.NotContains(t, err.Error(), "secret")
+	}
+	require.Zero(t, elsewhere.Load())
+}
+
 func TestAsksAsThePaperDoes(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "sk-environment")
 	var key atomic.Value

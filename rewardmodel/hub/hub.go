@@ -48,7 +48,8 @@ var (
 	// ErrOccupied reports that the directory contains something else.
 	ErrOccupied = errors.New("the directory is in use")
 	// ErrUnsafe reports that the hub requests something that is refused, such as
-	// a file outside the directory or a redirect from https to http.
+	// a file outside the directory, or a redirect from https to http or from a public
+	// address to an internal one.
 	ErrUnsafe = errors.New("refused for safety")
 	// ErrChecksum reports that a file differs from the hub's listing.
 	ErrChecksum = errors.New("wrong checksum")
@@ -84,6 +85,7 @@ type Client struct {
 	cache    string
 	attempts int
 	stall    time.Duration
+	guard    *dialGuard
 	// Tests replace these.
 	sleep func(context.Context, time.Duration) error
 	write func(*os.File, []byte) (int, error)
@@ -98,9 +100,12 @@ func New(cfg Config) (*Client, error) {
 	if strings.ContainsFunc(cfg.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, fmt.Errorf("the token contains invalid characters; check HF_TOKEN: %w", ErrInvalid)
 	}
+	guard := &dialGuard{internal: isInternal}
 	base := http.DefaultTransport
 	if t, ok := base.(*http.Transport); ok {
-		base = t.Clone() // so that Close closes only this client's connections
+		t = t.Clone() // so that Close closes only this client's connections
+		guard.install(t)
+		base = t
 	}
 	return &Client{
 		endpoint: endpoint,
@@ -108,6 +113,7 @@ func New(cfg Config) (*Client, error) {
 			Transport:     &transport{next: base, endpoint: endpoint, token: cfg.Token, agent: cmp.Or(cfg.Agent, "assay")},
 			CheckRedirect: checkRedirect,
 		},
+		guard:    guard,
 		cache:    cfg.Cache,
 		attempts: cmp.Or(cfg.Attempts, 6),
 		stall:    cmp.Or(cfg.Stall, time.Minute),

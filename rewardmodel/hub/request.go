@@ -34,7 +34,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if t.token != "" && sameOrigin(req.URL, t.endpoint) {
 		req.Header.Set("Authorization", "Bearer "+t.token)
 	}
-	return t.next.RoundTrip(req)
+	return t.next.RoundTrip(markProxied(req, t.next))
 }
 
 // CloseIdleConnections makes http.Client.CloseIdleConnections work.
