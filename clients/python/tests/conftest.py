@@ -233,7 +233,11 @@ def results(body: bytes) -> dict[str, Any]:
                 }
                 for name, r in (("rudeness", reward), ("evasion", 1 - reward))
             }
-    return {"model": {"name": "m", "version": "v1", "numerics": "3/x"}, "offset_unit": "codepoint", "results": found}
+    return {
+        "model": {"name": "m", "version": "v1", "numerics": "3/x"},
+        "offset_unit": "codepoint",
+        "results": found,
+    }
 
 
 def dense_results(body: bytes) -> dict[str, Any]:
