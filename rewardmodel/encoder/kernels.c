@@ -121,7 +121,7 @@ INLINE vec activate(vec v, int function) {
 		return 0.5f * v * (2.0f - 2.0f / (exponential(2.0f * u) + 1.0f));
 	}
 	case relu:
-		return larger(v, all(0));
+		return blend(v <= all(0), all(0), v); // NaN stays NaN
 	case hyperbolic_tangent: {
 		vec u = blend(v > all(20), all(20), v);
 		return 1.0f - 2.0f / (exponential(2.0f * u) + 1.0f);
@@ -134,9 +134,9 @@ INLINE vec activate(vec v, int function) {
 
 INLINE vec from_halves(halves h) { return (vec)(__builtin_convertvector(h, words) << 16); }
 
-INLINE halves to_halves(vec v) { // to the nearest, ties to even
-	words w = (words)v;
-	return __builtin_convertvector((w + 0x7fff + ((w >> 16) & 1)) >> 16, halves);
+INLINE halves to_halves(vec v) { // to the nearest, ties to even; NaN stays NaN
+	words w = (words)v, nan = (words)(v != v);
+	return __builtin_convertvector((((w + 0x7fff + ((w >> 16) & 1)) & ~nan) | ((w | 1 << 22) & nan)) >> 16, halves);
 }
 
 // take reads up to 16 values of a row; values beyond n are 0.
