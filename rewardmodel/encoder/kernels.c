@@ -285,10 +285,29 @@ INLINE float softmax(float *scores, int64_t n) {
 	return sum(total);
 }
 
-// The scratch of a thread holds, for one sequence and head: keys [size, longest], values [longest, size], queries and
-// their results [4, size], scores [4, longest].
+// attend_room is the scratch of a thread, for one sequence and head: keys [size, longest], values [longest, size], queries
+// and their results [4, size], scores [4, longest].
+typedef struct {
+	float *keys, *values, *queries, *results, *scores;
+} attend_room;
+
+// divide divides the scratch of a thread, and returns its size in bytes.
+static int64_t divide(attend_room *m, char *memory, int64_t longest, int64_t size) {
+	const int64_t wide = up(size), deep = up(longest);
+	int64_t at = 0;
+#define PART(field, n) m->field = (float *)(memory + at), at = AFTER_PART(memory, at, (n) * 4)
+	PART(keys, deep * wide);
+	PART(values, deep * wide);
+	PART(queries, Q * wide);
+	PART(results, Q * wide);
+	PART(scores, Q * deep);
+#undef PART
+	return at;
+}
+
 int64_t attend_scratch(int64_t longest, int64_t size) {
-	return 2 * up(longest) * up(size) + 2 * Q * up(size) + Q * up(longest);
+	attend_room m;
+	return divide(&m, NULL, longest, size) / 4;
 }
 
 // load writes rows [first, first + n) of the keys and values of a head to columns at and rows at of the scratch.
@@ -307,9 +326,10 @@ INLINE void load(const attend_args *a, int64_t first, int64_t n, int64_t head, f
 
 EACH_CPU static void attend_some(const void *args, int64_t from, int64_t to, int thread) {
 	const attend_args *a = args;
-	const int64_t size = a->size, wide = up(size), room = attend_scratch(a->longest, size);
-	float *keys = a->scratch + thread * room, *values = keys + up(a->longest) * wide;
-	float *queries = values + up(a->longest) * wide, *results = queries + Q * wide, *scores = results + Q * wide;
+	const int64_t size = a->size, wide = up(size);
+	attend_room m;
+	divide(&m, (char *)(a->scratch + thread * attend_scratch(a->longest, size)), a->longest, size);
+	float *keys = m.keys, *values = m.values, *queries = m.queries, *results = m.results, *scores = m.scores;
 	for (int64_t task = from; task < to; task++) {
 		// the longest first, so that no thread starts it when the others are done
 		int64_t run = a->runs - 1 - task / a->heads, at = task % a->heads * size;
@@ -317,8 +337,8 @@ EACH_CPU static void attend_some(const void *args, int64_t from, int64_t to, int
 		int64_t last = a->member ? a->member[end - 1] : end - 1; // the longest
 		int64_t context = a->context_length ? a->context_length[last] : 0, stride = up(context + a->length[last]);
 		if (context) load(a, a->context_first[last], context, at, keys, stride, values, 0);
-		for (int64_t m = begin; m < end; m++) {
-			int64_t s = a->member ? a->member[m] : m;
+		for (int64_t i = begin; i < end; i++) {
+			int64_t s = a->member ? a->member[i] : i;
 			int64_t first = a->first[s], length = a->length[s], total = context + length, padded = up(total);
 			load(a, first, length, at, keys, stride, values, context);
 			for (int64_t d = 0; d < wide; d++)

@@ -8,6 +8,12 @@
 // on the calling thread without OpenMP. thread is below threads.
 void share(void (*task)(const void *args, int64_t from, int64_t to, int thread), const void *args, int64_t n, int64_t grain, int threads);
 
+// AFTER_PART is where the next part of a scratch memory begins, behind one at at. A check build has gaps there
+// (sanitize/gaps.h).
+#ifndef AFTER_PART
+#define AFTER_PART(memory, at, bytes) (((at) + (bytes) + 63) / 64 * 64)
+#endif
+
 // matrix is [rows, columns] of float32 or bfloat16, whose rows are stride elements apart.
 typedef struct {
 	const void *data;

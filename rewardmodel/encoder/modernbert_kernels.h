@@ -25,9 +25,10 @@ void rope(const rope_args *a, int threads) { share(rope_rows, a, a->rows, 16, th
 EACH_CPU static void attend_near_some(const void *args, int64_t from, int64_t to, int thread) {
 	const attend_near_args *near = args;
 	const attend_args *a = &near->all;
-	const int64_t size = a->size, wide = up(size), room = attend_scratch(a->longest, size);
-	float *keys = a->scratch + thread * room, *values = keys + up(a->longest) * wide;
-	float *queries = values + up(a->longest) * wide, *results = queries + Q * wide, *scores = results + Q * wide;
+	const int64_t size = a->size, wide = up(size);
+	attend_room m;
+	divide(&m, (char *)(a->scratch + thread * attend_scratch(a->longest, size)), a->longest, size);
+	float *keys = m.keys, *values = m.values, *queries = m.queries, *results = m.results, *scores = m.scores;
 	for (int64_t task = from; task < to; task++) {
 		int64_t s = a->runs - 1 - task / a->heads, at = task % a->heads * size; // the longest first
 		int64_t first = a->first[s], length = a->length[s], stride = up(length);

@@ -78,7 +78,7 @@ int64_t panel_room(room *m, const panel_batch *b, char *memory, int64_t rows, in
 	const int64_t block = all_rows < feed_rows ? all_rows : feed_rows;
 	int64_t wide = all_rows * round_up(3 * b->hidden, 32), at = 0;
 	if (!b->half && block * feed > wide) wide = block * feed; // in bf16 it goes to inner directly
-#define PART(field, bytes) m->field = (void *)(memory + at), at += round_up(bytes, 64)
+#define PART(field, bytes) m->field = (void *)(memory + at), at = AFTER_PART(memory, at, bytes)
 	PART(x, all_rows * hidden * 4);
 	PART(wide, wide * 4 + 64);
 	PART(attended, all_rows * hidden * 4);
