@@ -295,14 +295,14 @@ func (c *checker) labels(js jetstream.JetStream) error {
 	for key, state := range want {
 		switch got, ok := stored[key]; {
 		case !ok:
-			c.history.lost(lostLabel(key), "it is missing")
+			c.history.lost(lostLabel(key), "it is missing, acknowledged at %v", c.history.confirmation(key))
 		case got != state:
-			c.history.lost(lostLabel(key), "it is %v, must be %v", got, state)
+			c.history.lost(lostLabel(key), "it is %v, must be %v, acknowledged at %v", got, state, c.history.confirmation(key))
 		}
 	}
 	for key, state := range stored {
 		if _, ok := want[key]; !ok {
-			c.history.lost(lostLabel(key), "it was withdrawn or erased, and is %v", state)
+			c.history.lost(lostLabel(key), "it was withdrawn or erased, acknowledged at %v, and is %v", c.history.confirmation(key), state)
 		}
 	}
 	return err

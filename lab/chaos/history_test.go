@@ -25,6 +25,7 @@ type history struct {
 	numbers    map[string]int
 
 	labels    map[labelKey]labelState
+	confirmed map[labelKey]time.Duration    // when the last operation on a label was acknowledged
 	published map[string]string             // acknowledged responses: text by id
 	attempted map[string]string             // all of them
 	rewards   map[string]map[string]float64 // by version and text
@@ -43,7 +44,7 @@ type labelState struct {
 
 // newHistory returns an empty history; the numerics of versions are those of calm runs.
 func newHistory(numerics map[string]string) *history {
-	return &history{began: time.Now(), numbers: map[string]int{}, labels: map[labelKey]labelState{}, published: map[string]string{},
+	return &history{began: time.Now(), numbers: map[string]int{}, labels: map[labelKey]labelState{}, confirmed: map[labelKey]time.Duration{}, published: map[string]string{},
 		attempted: map[string]string{}, rewards: map[string]map[string]float64{}, numerics: maps.Collect(maps.All(numerics))}
 }
 
@@ -228,7 +229,14 @@ func (h *history) answered(a answers, deaths int, noMemory bool) {
 func (h *history) labeled(key labelKey, state labelState) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.labels[key] = state
+	h.labels[key], h.confirmed[key] = state, time.Since(h.began)
+}
+
+// confirmation is when the last operation on a label was acknowledged.
+func (h *history) confirmation(key labelKey) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.confirmed[key].Round(time.Millisecond)
 }
 
 // inForce are the labels that must exist.
