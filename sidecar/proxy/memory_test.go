@@ -14,7 +14,7 @@ import (
 	"assay/sidecar/proxy"
 )
 
-// endless is an upstream that sends an event so often, or until the client has left.
+// endless is an upstream that sends an event so often, or until the client has disconnected.
 func endless(times int, event func(i int) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
