@@ -438,6 +438,25 @@ func TestLimits(t *testing.T) {
 	<-left
 }
 
+// A request with more choices than any response may have counts as all requests, and not
+// as a negative number of them.
+func TestChoicesBeyondAllLimits(t *testing.T) {
+	left := make(chan struct{}, 1)
+	for _, request := range []string{`{"n":9223372036854775807,"prompt":"a","stream":true}`, `{"n":4611686018427387904,"prompt":["a","b"],"stream":true}`} {
+		s := start(t, held(left, chatChunk(0, object{"content": "Fine. "}, nil)), func(c *proxy.Config) { c.MaxRequests = 2 })
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/v1/completions", strings.NewReader(request))
+		require.NoError(t, err)
+		running, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		response, body := s.post(t, "/v1/completions", `{"prompt":"a"}`)
+		require.Equal(t, http.StatusServiceUnavailable, response.StatusCode, body)
+		cancel()
+		<-left
+		require.NoError(t, running.Body.Close())
+	}
+}
+
 // A request with many choices counts as several, and a response with more than it asked
 // for fails alone.
 func TestManyChoices(t *testing.T) {

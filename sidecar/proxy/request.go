@@ -72,7 +72,7 @@ func mayHoldText(r *http.Request) bool {
 type requestInfo struct {
 	prompts []string // of completions; otherwise one
 	n       int      // choices per prompt
-	choices int      // that the response has
+	choices int      // that the response has, or maxTexts if it asks for more
 }
 
 // prompt is what a choice answers. It does not end with an opening tag of reasoning: a
@@ -107,8 +107,8 @@ func readRequest(e endpoint, body []byte) requestInfo {
 	options := json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	if json.Unmarshal(body, &b, options) == nil {
 		var n int
-		if json.Unmarshal(b.N, &n) == nil && n > 1 {
-			info.n = n
+		if json.Unmarshal(b.N, &n) == nil {
+			info.n = min(max(n, 1), maxTexts)
 		}
 		switch e {
 		case chatEndpoint:
@@ -120,7 +120,7 @@ func readRequest(e endpoint, body []byte) requestInfo {
 			info.prompts = []string{strings.TrimPrefix(stringOf(b.Instructions)+"\n"+conversation(b.Input), "\n")}
 		}
 	}
-	info.choices = info.n * max(len(info.prompts), 1)
+	info.choices = min(info.n*max(len(info.prompts), 1), maxTexts)
 	return info
 }
 
