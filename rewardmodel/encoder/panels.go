@@ -26,7 +26,7 @@ func (p *packed) panels(threads int) panels {
 	number = (number + int64(threads) - 1) / int64(threads) * int64(threads)
 
 	var to panels
-	for _, sequences := range p.divide(int(number)) {
+	for _, sequences := range p.divide(int(number), (total+number-1)/number) {
 		to.panel = append(to.panel, int64(len(to.first)))
 		to.rows = max(to.rows, to.add(p, sequences))
 	}
@@ -34,49 +34,49 @@ func (p *packed) panels(threads int) panels {
 	return to
 }
 
-// divide distributes the sequences, the longest first, each to the panel that then has the fewest rows, of number or fewer
-// panels. In a small batch, a thread would otherwise wait for another's last sequence. A context counts once in each panel.
-func (p *packed) divide(number int) [][]int {
-	order := make([]int, len(p.lengths))
-	for s := range order {
-		order[s] = s
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p.lengths[b], p.lengths[a]) })
+// load is sequences that stay together, and the rows that they take.
+type load struct {
+	sequences []int
+	rows      int64
+}
 
-	type load struct {
-		sequences []int
-		rows      int64
-		contexts  map[int]bool
-	}
-	loads := make([]load, min(number, len(order)))
-	for _, s := range order {
-		context := p.contextOf(s)
-		with := func(l load) int64 {
-			if context < 0 || l.contexts[context] {
-				return l.rows + p.lengths[s]
-			}
-			return l.rows + p.lengths[s] + p.contexts.lengths[context]
-		}
-		least := 0
-		for i := range loads {
-			if with(loads[i]) < with(loads[least]) {
-				least = i
-			}
-		}
-		to := &loads[least]
-		to.rows, to.sequences = with(*to), append(to.sequences, s)
-		if context >= 0 {
-			if to.contexts == nil {
-				to.contexts = map[int]bool{}
-			}
-			to.contexts[context] = true
-		}
-	}
-	panels := make([][]int, len(loads))
-	for i, l := range loads {
-		panels[i] = l.sequences
+// divide distributes the sequences over number or fewer panels: the largest load first, each to the panel that then has the
+// fewest rows. In a small batch, a thread would otherwise wait for another's last sequence.
+func (p *packed) divide(number int, share int64) [][]int {
+	loads := p.loads(share)
+	slices.SortStableFunc(loads, func(a, b load) int { return cmp.Compare(b.rows, a.rows) })
+	rows, panels := make([]int64, min(number, len(loads))), make([][]int, min(number, len(loads)))
+	for _, l := range loads {
+		least := slices.Index(rows, slices.Min(rows))
+		rows[least] += l.rows
+		panels[least] = append(panels[least], l.sequences...)
 	}
 	return panels
+}
+
+// loads are single sequences, and sequences with the same context, which each panel that has one of them computes again: as
+// many of those together as a panel's share.
+func (p *packed) loads(share int64) (loads []load) {
+	type open struct {
+		load int
+		own  int64 // rows without the context
+	}
+	of := map[int]open{}
+	for s, length := range p.lengths {
+		c := p.contextOf(s)
+		o, found := of[c]
+		if c < 0 || !found || o.own+length > share {
+			loads, o = append(loads, load{}), open{load: len(loads)}
+			if c >= 0 {
+				loads[o.load].rows = p.contexts.lengths[c]
+			}
+		}
+		o.own += length
+		of[c] = o
+		l := &loads[o.load]
+		l.sequences, l.rows = append(l.sequences, s), l.rows+length
+	}
+	return loads
 }
 
 // contextOf is the index of the context of a sequence, or -1.

@@ -175,15 +175,17 @@ func compareLevels(t *testing.T, r *Runtime, dir string, p Precision) {
 	}
 }
 
-// TestDivide checks that each sequence is in one panel, and that no panel has more rows than another by more than its
-// longest sequence with its context.
+// TestDivide checks that each sequence is in one panel, that without contexts no panel has more rows than another by more
+// than the longest sequence, and that a context is computed once for each panel's share of its sequences.
 func TestDivide(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
 		sequences := 1 + rng.IntN(60)
 		p := &packed{lengths: make([]int64, sequences), first: make([]int64, sequences)}
+		var total int64
 		for s := range p.lengths {
 			p.lengths[s] = 1 + rng.Int64N(80)
+			total += p.lengths[s]
 		}
 		if rng.IntN(2) == 0 {
 			p.contexts.first, p.contexts.lengths = make([]int64, 2), []int64{1 + rng.Int64N(100), 1 + rng.Int64N(100)}
@@ -193,23 +195,15 @@ func TestDivide(t *testing.T) {
 			}
 		}
 		number := 1 + rng.IntN(8)
-		divided := p.divide(number)
+		share := (total + int64(number) - 1) / int64(number)
+		divided := p.divide(number, share)
 		if len(divided) > number {
 			t.Fatalf("%d panels, want at most %d", len(divided), number)
 		}
 		var all []int
-		least, most, margin := int64(math.MaxInt64), int64(0), int64(0)
+		var sizes []int64
 		for _, sequences := range divided {
-			var rows panels
-			n := rows.add(p, sequences)
-			all, least, most = append(all, sequences...), min(least, n), max(most, n)
-			for _, s := range sequences {
-				cost := p.lengths[s]
-				if c := p.contextOf(s); c >= 0 {
-					cost += p.contexts.lengths[c]
-				}
-				margin = max(margin, cost)
-			}
+			all, sizes = append(all, sequences...), append(sizes, new(panels).add(p, sequences))
 		}
 		slices.Sort(all)
 		for i, s := range all {
@@ -217,8 +211,25 @@ func TestDivide(t *testing.T) {
 				t.Fatalf("sequences %v of %d", all, len(p.lengths))
 			}
 		}
-		if most-least > margin {
-			t.Errorf("%d to %d rows, but no sequence takes more than %d", least, most, margin)
+		if p.contexts.of == nil && slices.Max(sizes)-slices.Min(sizes) > slices.Max(p.lengths) {
+			t.Errorf("panels of %d rows, but no sequence has more than %d", sizes, slices.Max(p.lengths))
+		}
+		var rows int64
+		for _, n := range sizes {
+			rows += n
+		}
+		want := total
+		for c, n := range p.contexts.lengths {
+			var own int64
+			for s, of := range p.contexts.of {
+				if of == c {
+					own += p.lengths[s]
+				}
+			}
+			want += n * (own/max(share-80, 1) + 1) // a load is closed when the next sequence does not fit
+		}
+		if rows > want {
+			t.Errorf("%d rows, want at most %d: contexts are computed too often", rows, want)
 		}
 	}
 }
