@@ -355,7 +355,7 @@ func TestGRPCUnreadReplyIsEnded(t *testing.T) {
 	require.Len(t, out.Outputs[5].Contents.BytesContents[0], len(text))
 	require.Eventually(t, free(m, 64<<20), timeout, 10*time.Millisecond)
 
-	s := startRPC(t, large, within(m), config(func(c *api.Config) { c.HeaderTimeout, c.MinRate = 500*time.Millisecond, 1<<30 }))
+	s := startRPC(t, large, within(m), config(func(c *api.Config) { c.HeaderTimeout, c.MinRate = 2*time.Second, 1<<30 }))
 	stream, err := s.conn.NewStream(t.Context(), &streamDesc, streamInfer, maxReceive)
 	require.NoError(t, err)
 	require.NoError(t, stream.SendMsg(texts("a")))
