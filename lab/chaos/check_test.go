@@ -293,16 +293,18 @@ func (c *checker) labels(js jetstream.JetStream) error {
 		return err
 	}
 	for key, state := range want {
+		_, since := c.history.label(key)
 		switch got, ok := stored[key]; {
 		case !ok:
-			c.history.lost(lostLabel(key), "it is missing, acknowledged at %v", c.history.confirmation(key))
+			c.history.lost(lostLabel(key), "it is missing, acknowledged at %v", since)
 		case got != state:
-			c.history.lost(lostLabel(key), "it is %v, must be %v, acknowledged at %v", got, state, c.history.confirmation(key))
+			c.history.lost(lostLabel(key), "it is %v, must be %v, acknowledged at %v", got, state, since)
 		}
 	}
 	for key, state := range stored {
 		if _, ok := want[key]; !ok {
-			c.history.lost(lostLabel(key), "it was withdrawn or erased, acknowledged at %v, and is %v", c.history.confirmation(key), state)
+			_, since := c.history.label(key)
+			c.history.lost(lostLabel(key), "it was withdrawn or erased, acknowledged at %v, and is %v", since, state)
 		}
 	}
 	return err

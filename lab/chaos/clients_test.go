@@ -457,11 +457,23 @@ func (r *rater) pick(rng *rand.Rand) string {
 
 func (r *rater) withdraw(rng *rand.Rand) {
 	id := r.ids[rng.IntN(len(r.ids))]
-	if err := r.request(rng, http.MethodDelete, "/v1/feedback/"+id+"/labels?rater="+r.name, nil, http.StatusOK, nil); err != nil {
+	key, attempts := labelKey{id, r.name}, 0
+	var found struct {
+		Records int `json:"records"`
+	}
+	err := r.clients.until(func() error {
+		attempts++
+		return r.try(rng, http.MethodDelete, "/v1/feedback/"+id+"/labels?rater="+r.name, nil, http.StatusOK, &found)
+	})
+	if err != nil {
 		r.clients.unacknowledged("withdrawal of %s was never acknowledged: %v", id, err)
 		return
 	}
-	r.clients.history.labeled(labelKey{id, r.name}, labelState{})
+	// An earlier attempt without a reply may have withdrawn it.
+	if state, since := r.clients.history.label(key); found.Records == 0 && attempts == 1 && state.label != "" {
+		r.clients.history.lost(lostLabel(key), "its withdrawal found none; it was acknowledged at %v", since)
+	}
+	r.clients.history.labeled(key, labelState{})
 	r.clients.history.count("labels withdrawn", 1)
 }
 
@@ -479,19 +491,22 @@ func (r *rater) erase(rng *rand.Rand) {
 
 // request repeats a request until it succeeds.
 func (r *rater) request(rng *rand.Rand, method, path string, body []byte, want int, into any) error {
-	return r.clients.until(func() error {
-		status, _, reply, err := r.clients.call(rng, method, path, body)
-		switch {
-		case err != nil:
-			return err
-		case status != want:
-			r.clients.history.count("labels refused for a while", 1)
-			return fmt.Errorf("%d: %.300s", status, reply)
-		case into == nil:
-			return nil
-		}
-		return json.Unmarshal(reply, into)
-	})
+	return r.clients.until(func() error { return r.try(rng, method, path, body, want, into) })
+}
+
+// try sends a request once.
+func (r *rater) try(rng *rand.Rand, method, path string, body []byte, want int, into any) error {
+	status, _, reply, err := r.clients.call(rng, method, path, body)
+	switch {
+	case err != nil:
+		return err
+	case status != want:
+		r.clients.history.count("labels refused for a while", 1)
+		return fmt.Errorf("%d: %.300s", status, reply)
+	case into == nil:
+		return nil
+	}
+	return json.Unmarshal(reply, into)
 }
 
 // operate promotes, rolls back or reads. While the service trains, others change the current version, so it only reads.

@@ -232,11 +232,11 @@ func (h *history) labeled(key labelKey, state labelState) {
 	h.labels[key], h.confirmed[key] = state, time.Since(h.began)
 }
 
-// confirmation is when the last operation on a label was acknowledged.
-func (h *history) confirmation(key labelKey) time.Duration {
+// label is the last acknowledged operation on a label, and when it was acknowledged.
+func (h *history) label(key labelKey) (labelState, time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.confirmed[key].Round(time.Millisecond)
+	return h.labels[key], h.confirmed[key].Round(time.Millisecond)
 }
 
 // inForce are the labels that must exist.

@@ -265,6 +265,9 @@ func (w *indexer) apply(subject string, header nats.Header, sequence uint64) (er
 			err = js.Recovered(value, "label", w.log)
 		}
 	}()
+	if subject == subjectConfirmed {
+		return nil
+	}
 	if _, damaged := js.VerifyHeader(subject, header); damaged != nil {
 		return w.applyDamaged(subject, header, sequence)
 	}

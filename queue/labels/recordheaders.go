@@ -25,6 +25,11 @@ const (
 
 	subjectRecords    = SubjectFeedback + ".item"   // followed by the hashes of id and rater
 	subjectTombstones = SubjectFeedback + ".erased" // followed by the hash of the id
+
+	// subjectConfirmed has an empty message, which is stored to confirm that a record is
+	// the last one. It is below a subject that earlier releases may publish to; they
+	// ignore the message.
+	subjectConfirmed = subjectTombstones + ".confirmed"
 )
 
 // Headers of records. They and the subject contain all that an index needs, so that

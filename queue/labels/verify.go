@@ -91,6 +91,9 @@ func (l *Log) verifyStored(ctx context.Context, v *feedback.Verification, intact
 
 // verifyRecord counts one message, and reports whether it is an intact record.
 func (l *Log) verifyRecord(msg js.Message, v *feedback.Verification) bool {
+	if msg.Subject == subjectConfirmed {
+		return false
+	}
 	sealed, err := js.Verify(msg.Subject, msg.Header, msg.Data)
 	tombstone := strings.HasPrefix(msg.Subject, subjectTombstones+".")
 	withdrawn := msg.Header.Get(HeaderLabel) == labelWithdrawn

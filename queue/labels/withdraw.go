@@ -27,7 +27,8 @@ func (l *Log) Withdraw(ctx context.Context, id, rater, by string) (records int, 
 	if err := l.await(ctx, 0); err != nil {
 		return 0, err
 	}
-	subject, token := recordSubject(feedback.HashOf(id), feedback.HashOf(rater)), rand.Text()
+	hash := feedback.HashOf(id)
+	subject, token := recordSubject(hash, feedback.HashOf(rater)), rand.Text()
 	delays := js.Backoff{Base: backoff().Base / 10, Max: backoff().Max}
 	for round := range uint64(maxRounds) {
 		latest, err := l.latest(ctx, subject)
@@ -37,23 +38,41 @@ func (l *Log) Withdraw(ctx context.Context, id, rater, by string) (records int, 
 		if !latest.unrecognized {
 			l.Index().Apply(latest.mark)
 		}
-		switch own := strings.HasPrefix(latest.id, token); {
-		case latest.unrecognized && !latest.damaged || l.Index().Erased(latest.mark.ID):
-			return 0, nil
-		case latest.damaged: // whether it was a label or a withdrawal
-		case latest.mark.Labels.Withdrawn() && own: // the acknowledgement was lost
-			return 1, nil
-		case latest.mark.Labels.Withdrawn():
+		if l.Index().Erased(hash) {
 			return 0, nil
 		}
-		latest.mark.Sender = feedback.SenderOf(by)
-		err = l.putWithdrawal(ctx, subject, latest.mark, token+"."+strconv.FormatUint(round, 10))
+		if withdrawn := latest.mark.Labels.Withdrawn(); !latest.damaged && (latest.unrecognized || withdrawn) {
+			if !latest.unrecognized && strings.HasPrefix(latest.id, token) { // the acknowledgement was lost
+				return 1, nil
+			}
+			records, err = 0, l.confirm(ctx, subject, latest.mark.Sequence)
+		} else {
+			latest.mark.Sender = feedback.SenderOf(by)
+			records, err = 1, l.putWithdrawal(ctx, subject, latest.mark, token+"."+strconv.FormatUint(round, 10))
+		}
 		if !js.WrongSequence(err) {
-			return 1, err
+			return records, err
 		}
 		js.Sleep(ctx, delays.Delay(round+1)) // a replica of the stream may be behind its leader
 	}
 	return 0, unavailable(ctx, fmt.Errorf("response %.80q: other clients keep storing labels of this rater", id))
+}
+
+// confirm returns nil if a subject has no message after a sequence, 0 for none at all, and
+// otherwise an error that satisfies js.WrongSequence. What a server of a cluster replies to
+// a read may be out of date: it can be behind its leader, or take itself for the leader
+// after the others have elected another one. So confirm stores a message under that
+// condition, which needs a majority of the servers.
+func (l *Log) confirm(ctx context.Context, subject string, last uint64) error {
+	cfg := l.stream.CachedInfo().Config
+	if cfg.Replicas <= 1 || !cfg.AllowAtomicPublish { // servers before 2.11 ignore the condition
+		return nil
+	}
+	msg := &nats.Msg{Subject: subjectConfirmed, Header: nats.Header{}}
+	msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(last, 10))
+	msg.Header.Set(jetstream.ExpectedLastSubjSeqSubjHeader, subject)
+	_, err := l.put(ctx, msg)
+	return err
 }
 
 // putWithdrawal replaces the record of a mark.
