@@ -28,19 +28,25 @@ type socketSession struct {
 	*dialer
 	ctx  context.Context
 	conn *websocket.Conn
+	err  error // why there is no connection
 }
 
 func openSocket(t *testing.T, s *service) session {
 	client, dialed := s.client(t, func(p *http.Protocols) { p.SetHTTP1(true) })
 	ctx, leave := context.WithTimeout(context.Background(), deadline)
 	conn, _, err := websocket.Dial(ctx, s.url("/v1/live"), &websocket.DialOptions{HTTPClient: client}) //nolint:bodyclose // hijacked
-	require.NoError(t, err)
-	conn.SetReadLimit(-1)
-	t.Cleanup(func() { leave(); _ = conn.CloseNow() })
-	return &socketSession{dialed, ctx, conn}
+	t.Cleanup(leave)
+	if err == nil {
+		conn.SetReadLimit(-1)
+		t.Cleanup(func() { leave(); _ = conn.CloseNow() })
+	}
+	return &socketSession{dialed, ctx, conn, err}
 }
 
 func (w *socketSession) send(message string) error {
+	if w.err != nil {
+		return w.err
+	}
 	return w.conn.Write(w.ctx, websocket.MessageText, []byte(message))
 }
 
@@ -49,6 +55,9 @@ func (w *socketSession) sendBytes(text string) error { return w.send(quoted(text
 func (w *socketSession) end() error { return w.send(`{"close":{}}`) }
 
 func (w *socketSession) receive() (e event, err error) {
+	if w.err != nil {
+		return e, w.err
+	}
 	_, message, err := w.conn.Read(w.ctx)
 	if err != nil {
 		return e, err
