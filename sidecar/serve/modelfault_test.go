@@ -279,6 +279,14 @@ func TestResponseThatCrashesTheProcessIsDeadLettered(t *testing.T) {
 	}
 }
 
+// The unit of systemd restarts the service after a fault, whose exit code is also that of invalid settings.
+func TestUnitRestartsAfterAFault(t *testing.T) {
+	unit, err := os.ReadFile("../../examples/systemd/assay.service")
+	require.NoError(t, err)
+	require.Contains(t, string(unit), "\nRestart=on-failure\n")
+	require.NotContains(t, string(unit), "\nRestartPreventExitStatus=")
+}
+
 // A service whose model hangs is not ready, says why, and exits.
 func TestHungModelIsNotReady(t *testing.T) {
 	t.Setenv(faultVariable, faultHang)
