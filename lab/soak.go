@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,11 +51,12 @@ Starts assay serve on free ports and sends it texts of 1 to 60 sentences, none o
 holds, mapped files (RssFile), peak resident memory (VmHWM), goroutines, open files, CPU time since the start, requests
 refused with 503, and other failures; at the end the memory above the weights, and the growth in the second half.
 
-With --load, the capacity is the rate of 20 s with --concurrency in flight. Requests arrive at a share of it, whether or
-not earlier ones were answered. One in 16 of the clients that are refused waits as long as Retry-After says and sends its
-request again, up to ten times; the others leave. At the end all clients leave, and one sends requests until one is
-answered: the time to recover. The load generator runs on the same processors as the service, so the tokens, and the CPU
-time of both, are compared with those at the capacity. It needs Linux.`
+With --load, the capacity is the rate of 20 s with --concurrency in flight, before the load and after it. Requests arrive
+at a share of it, whether or not earlier ones were answered. One in 16 of the clients that are refused waits as long as
+Retry-After says and sends its request again, up to ten times; the others leave. At the end all clients leave, and one
+sends requests until one is answered: the time to recover. The load generator runs on the same processors as the service,
+so the tokens, the bytes of the requests that were answered, and the CPU time of both are compared with those at the
+capacity. It needs Linux.`
 }
 
 // Run is called by kong.
@@ -189,6 +191,7 @@ type soakLoad struct {
 	began   time.Time
 
 	answered, refused, failed atomic.Int64 // requests
+	bytes                     atomic.Int64 // of the requests that were answered
 	next                      atomic.Int64 // number of the next text
 
 	mu      sync.Mutex
@@ -230,13 +233,13 @@ func (s *soakLoad) row(ctx context.Context, service *bench.Service) (r soakRow, 
 // soakUsage is what was done until a point in time, and the CPU time that it took.
 type soakUsage struct {
 	at                 time.Time
-	answered           int64
+	answered, bytes    int64   // requests
 	tokens             float64 // that the model has computed
 	service, generator time.Duration
 }
 
 func (s *soakLoad) usage(ctx context.Context) (u soakUsage, err error) {
-	u = soakUsage{at: time.Now(), answered: s.answered.Load()}
+	u = soakUsage{at: time.Now(), answered: s.answered.Load(), bytes: s.bytes.Load()}
 	if u.service, err = s.service.CPU(); err != nil {
 		return u, err
 	}
@@ -250,25 +253,44 @@ func (s *soakLoad) usage(ctx context.Context) (u soakUsage, err error) {
 
 // soakRates are the rates between two points in time.
 type soakRates struct {
-	answered, tokens   float64 // per second
-	service, generator float64 // cores
+	answered, bytes, tokens float64 // per second
+	service, generator      float64 // cores
 }
 
 func (u soakUsage) since(before soakUsage) soakRates {
 	took := u.at.Sub(before.at).Seconds()
 	return soakRates{
-		answered: float64(u.answered-before.answered) / took, tokens: (u.tokens - before.tokens) / took,
+		answered: float64(u.answered-before.answered) / took, bytes: float64(u.bytes-before.bytes) / took, tokens: (u.tokens - before.tokens) / took,
 		service: (u.service - before.service).Seconds() / took, generator: (u.generator - before.generator).Seconds() / took,
 	}
 }
 
-// compared describes the rates of an overload next to those at the capacity.
-func (r soakRates) compared(capacity soakRates) string {
+// compared describes the rates of an overload next to the capacity, which is measured before and after it, since other work on
+// the machine changes it.
+func (r soakRates) compared(before, after soakRates) string {
+	capacity := soakRates{
+		answered: (before.answered + after.answered) / 2, bytes: (before.bytes + after.bytes) / 2, tokens: (before.tokens + after.tokens) / 2,
+		service: (before.service + after.service) / 2, generator: (before.generator + after.generator) / 2,
+	}
 	percent := func(of, part float64) float64 { return 100 * part / of }
-	return fmt.Sprintf("Tokens/s %.0f at the capacity, %.0f under the load (%.0f %%). Cores of the service %.2f and %.2f, of the generator %.2f and %.2f.\n"+
-		"Per CPU second of the service: %.0f %% of the requests, %.0f %% of the tokens.\n",
-		capacity.tokens, r.tokens, percent(capacity.tokens, r.tokens), capacity.service, r.service, capacity.generator, r.generator,
-		percent(capacity.answered/capacity.service, r.answered/r.service), percent(capacity.tokens/capacity.service, r.tokens/r.service))
+	var out strings.Builder
+	fmt.Fprintf(&out, "%-26s  %8s  %8s  %8s  %9s\n", "", "before", "load", "after", "load/mean")
+	for _, row := range []struct {
+		name   string
+		digits int
+		of     func(soakRates) float64
+	}{
+		{"answered requests/s", 1, func(r soakRates) float64 { return r.answered }},
+		{"answered KB/s", 1, func(r soakRates) float64 { return r.bytes / 1e3 }},
+		{"computed tokens/s", 0, func(r soakRates) float64 { return r.tokens }},
+		{"cores of the service", 2, func(r soakRates) float64 { return r.service }},
+		{"cores of the generator", 2, func(r soakRates) float64 { return r.generator }},
+		{"tokens/s per core", 0, func(r soakRates) float64 { return r.tokens / r.service }},
+	} {
+		fmt.Fprintf(&out, "%-26s  %8.*f  %8.*f  %8.*f  %7.0f %%\n", row.name, row.digits, row.of(before), row.digits, row.of(r), row.digits, row.of(after),
+			percent(row.of(capacity), row.of(r)))
+	}
+	return out.String()
 }
 
 // send sends requests until there are enough and the time is over. It fails where every request fails.
@@ -307,6 +329,7 @@ func (s *soakLoad) post(ctx context.Context, to load.HTTP, body []byte) ([]byte,
 	switch _, refused := retryAfter(err); {
 	case err == nil:
 		s.answered.Add(1)
+		s.bytes.Add(int64(len(body)))
 	case ctx.Err() != nil:
 	case refused:
 		s.refused.Add(1)
@@ -325,33 +348,67 @@ func retryAfter(err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// sendAtRate measures the capacity, sends requests at a share of it, and measures the time to recover.
+// sendAtRate measures the capacity, sends requests at a share of it, measures the time to recover, and the capacity again.
 func (s *soakLoad) sendAtRate(ctx context.Context, out io.Writer, length time.Duration) error {
-	capacity, measuring := 0.0, min(length, soakCapacity)
-	var idle soakUsage
-	for range 2 { // the first one is the warm-up
-		var err error
-		if idle, err = s.usage(ctx); err != nil {
-			return err
-		}
-		r, err := s.closed(ctx, func(_ int, elapsed time.Duration) bool { return elapsed < measuring })
-		if err := errors.Join(err, r.Err()); err != nil {
-			return err
-		}
-		capacity = r.Rate()
+	measuring := min(length, soakCapacity)
+	if _, err := s.capacity(ctx, measuring); err != nil { // the warm-up
+		return err
 	}
-	full, err := s.usage(ctx)
+	before, err := s.capacity(ctx, measuring)
 	if err != nil {
 		return err
 	}
-	rate := s.cmd.Load * capacity
+	rate := s.cmd.Load * before.answered
+	refused := s.refused.Load()
+	r, loaded, err := s.overload(ctx, rate, length)
+	if err != nil {
+		return err
+	}
+	refused = s.refused.Load() - refused
+	recovered, latency, err := s.recover(ctx)
+	if err != nil {
+		return err
+	}
+	after, err := s.capacity(ctx, measuring)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err = fmt.Fprintf(out, "Capacity %.1f requests/s, and %.1f after the load. Offered %.1f (%g times); answered %.1f; refused %.1f. Latency p50 %.2f, p99 %.2f s; p99 late %.0f ms.\n"+
+		"Refused clients that waited, by the number of waits until they were answered: %v, never %d; Retry-After up to %v.\n"+
+		"After the load, a request was answered within %.2f s, in %.3f s.\n%s",
+		before.answered, after.answered, rate, s.cmd.Load, loaded.answered, float64(refused)/r.Elapsed.Seconds(),
+		r.Percentile(50).Seconds(), r.Percentile(99).Seconds(), stats.Milliseconds(stats.Percentile(r.Delays, 99)),
+		s.retries[1:], s.retries[0], s.longest, recovered.Seconds(), latency.Seconds(), loaded.compared(before, after))
+	return err
+}
+
+// capacity keeps --concurrency requests in flight, and returns the rates.
+func (s *soakLoad) capacity(ctx context.Context, length time.Duration) (soakRates, error) {
+	idle, err := s.usage(ctx)
+	if err != nil {
+		return soakRates{}, err
+	}
+	r, err := s.closed(ctx, func(_ int, elapsed time.Duration) bool { return elapsed < length })
+	if err := errors.Join(err, r.Err()); err != nil {
+		return soakRates{}, err
+	}
+	full, err := s.usage(ctx)
+	return full.since(idle), err
+}
+
+// overload sends requests at a rate and does not wait for those that are in flight at the end.
+func (s *soakLoad) overload(ctx context.Context, rate float64, length time.Duration) (load.Result, soakRates, error) {
 	n := max(1, int(rate*length.Seconds()))
 	to := load.NewHTTP(s.url+bench.ScorePath, soakClients)
 	defer to.Close()
-	refused := s.refused.Load()
+	idle, err := s.usage(ctx)
+	if err != nil {
+		return load.Result{}, soakRates{}, err
+	}
 	loading, leave := context.WithTimeout(ctx, length)
 	defer leave()
-	began := time.Now()
 	r, err := load.Run(loading, load.Schedule{Concurrency: soakClients, More: load.First(n), Due: load.Poisson(rand.New(rand.NewPCG(1, 0)), n, rate)},
 		func(ctx context.Context, i int) ([]byte, error) {
 			body, err := s.body(ctx, int(s.next.Add(1)-1))
@@ -365,27 +422,10 @@ func (s *soakLoad) sendAtRate(ctx context.Context, out io.Writer, length time.Du
 			return reply, err
 		}, nil)
 	if err != nil && ctx.Err() != nil {
-		return err
+		return r, soakRates{}, err
 	}
-	elapsed := time.Since(began)
 	over, err := s.usage(ctx)
-	if err != nil {
-		return err
-	}
-	answered := float64(over.answered-full.answered) / elapsed.Seconds()
-	recovered, latency, err := s.recover(ctx)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, err = fmt.Fprintf(out, "Capacity %.1f requests/s. Offered %.1f (%g times); answered %.1f, %.0f %% of the capacity; refused %.1f. Latency p50 %.2f, p99 %.2f s; p99 late %.0f ms.\n"+
-		"Refused clients that waited, by the number of waits until they were answered: %v, never %d; Retry-After up to %v.\n"+
-		"After the load, a request was answered within %.2f s, in %.3f s.\n%s",
-		capacity, rate, s.cmd.Load, answered, 100*answered/capacity, float64(s.refused.Load()-refused)/elapsed.Seconds(),
-		r.Percentile(50).Seconds(), r.Percentile(99).Seconds(), stats.Milliseconds(stats.Percentile(r.Delays, 99)),
-		s.retries[1:], s.retries[0], s.longest, recovered.Seconds(), latency.Seconds(), over.since(full).compared(full.since(idle)))
-	return err
+	return r, over.since(idle), err
 }
 
 // retry is a client that waits as long as the service asks.
