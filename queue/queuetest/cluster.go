@@ -264,12 +264,18 @@ func (c *Cluster) Signal(i int, signal os.Signal) {
 	require.NoError(c.t, c.nodes[i].cmd.Process.Signal(signal))
 }
 
-// Restart starts a node that was killed, with its data and its addresses, and
-// returns when it accepts clients and the cluster has a leader.
-func (c *Cluster) Restart(i int) {
+// Start starts a node that was killed, with its data and its addresses, and returns
+// when it accepts clients.
+func (c *Cluster) Start(i int) {
 	c.t.Helper()
 	require.Nil(c.t, c.nodes[i].cmd, "node %d is alive", i)
 	require.NoError(c.t, c.nodes[i].start())
+}
+
+// Restart is Start, and returns when the cluster has a leader.
+func (c *Cluster) Restart(i int) {
+	c.t.Helper()
+	c.Start(i)
 	c.waitFor("a leader", func(ctx context.Context, js jetstream.JetStream) error {
 		_, err := js.AccountInfo(ctx)
 		return err

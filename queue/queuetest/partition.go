@@ -25,7 +25,8 @@ func (c *Cluster) proxied() {
 		node.cfg.Advertise, node.cfg.Routes = nowhere, nil
 		c.routes[i] = make([]*Proxy, len(c.nodes))
 		for j, other := range c.nodes {
-			if i == j {
+			if i == j { // itself too: an empty node takes the number of routes for the size of the cluster
+				node.cfg.Routes = append(node.cfg.Routes, (&url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", node.cfg.ClusterPort)}).String())
 				continue
 			}
 			p := StartProxy(c.t, fmt.Sprintf("127.0.0.1:%d", other.cfg.ClusterPort))
