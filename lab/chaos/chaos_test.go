@@ -88,6 +88,7 @@ func runSchedule(t *testing.T, models *models, s schedule, sum *summary) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	h := newHistory(models.numerics)
+	defer func() { t.Log(h.times()) }()
 	var sys system
 	if s.of.fleet {
 		sys = newFleet(t, models, s)
@@ -97,6 +98,7 @@ func runSchedule(t *testing.T, models *models, s schedule, sum *summary) {
 	t.Cleanup(func() { explain(t, sys, h) })
 	sys.begin()
 	registerModels(t, models, sys)
+	h.reached("start")
 	c := startClients(ctx, s, sys, models, h)
 	for _, step := range s.steps {
 		<-time.After(step.after)
@@ -109,6 +111,7 @@ func runSchedule(t *testing.T, models *models, s schedule, sum *summary) {
 			break // it refuses to run on damaged data, and says so
 		}
 	}
+	h.reached("faults and restarts")
 	checker := newChecker(ctx, t, sys, models, s, h)
 	if lines := sys.refused(); len(lines) > 0 {
 		c.abandon()
@@ -118,7 +121,9 @@ func runSchedule(t *testing.T, models *models, s schedule, sum *summary) {
 	}
 	defer time.AfterFunc(calmDeadline, cancel).Stop()
 	c.finish()
+	h.reached("what was not acknowledged")
 	checker.check()
+	h.reached("check")
 	sum.end(s, h, "")
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,6 +40,7 @@ type clients struct {
 	models  *models
 	history *history
 	http    *http.Client
+	resends bool // send labels again: not where it would restore what damage of files has lost
 	done    sync.WaitGroup
 
 	mu        sync.Mutex
@@ -50,7 +52,7 @@ type clients struct {
 // startClients starts all clients of a schedule.
 func startClients(ctx context.Context, s schedule, sys system, models *models, h *history) *clients {
 	ctx, stop := context.WithCancel(ctx)
-	c := &clients{ctx: ctx, stop: stop, sys: sys, models: models, history: h, conns: map[string]*nats.Conn{},
+	c := &clients{ctx: ctx, stop: stop, sys: sys, models: models, history: h, conns: map[string]*nats.Conn{}, resends: !s.of.damage,
 		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}, Timeout: replyTimeout}}
 	start := func(n uint64, every time.Duration, act func(*rand.Rand)) {
 		rng := rand.New(rand.NewPCG(s.seed, 100+n))
@@ -320,13 +322,17 @@ type publisher struct {
 	clients *clients
 	name    string
 	n       int
-	last    *nats.Msg
+	sent    []*nats.Msg // the last ones
 }
 
-// publish publishes a response until it is acknowledged, and some responses again.
+// maxAgain is how many of its messages a client may send again.
+const maxAgain = 200
+
+// publish publishes a response until it is acknowledged, and some responses again, out of order.
 func (p *publisher) publish(rng *rand.Rand) {
-	if p.last != nil && rng.IntN(10) == 0 {
-		_ = p.clients.until(func() error { return p.send(rng, p.last) })
+	if len(p.sent) > 0 && rng.IntN(10) == 0 {
+		msg := p.sent[rng.IntN(len(p.sent))]
+		_ = p.clients.until(func() error { return p.send(rng, msg) })
 		p.clients.history.count("responses published again", 1)
 		return
 	}
@@ -342,8 +348,9 @@ func (p *publisher) publish(rng *rand.Rand) {
 	h.mu.Lock()
 	h.attempted[id] = text
 	h.mu.Unlock()
-	p.last = &nats.Msg{Subject: queue.SubjectResponses + ".chaos." + p.name, Data: body, Header: nats.Header{jetstream.MsgIDHeader: {id}}}
-	if err := p.clients.until(func() error { return p.send(rng, p.last) }); err != nil {
+	msg := &nats.Msg{Subject: queue.SubjectResponses + ".chaos." + p.name, Data: body, Header: nats.Header{jetstream.MsgIDHeader: {id}}}
+	p.sent = append(p.sent[max(0, len(p.sent)-maxAgain):], msg)
+	if err := p.clients.until(func() error { return p.send(rng, msg) }); err != nil {
 		p.clients.unacknowledged("response %s was never acknowledged: %v", id, err)
 		return
 	}
@@ -379,6 +386,13 @@ type rater struct {
 	name    string
 	ids     []string
 	n       int
+	sent    []batch // the last ones
+}
+
+// batch is an acknowledged request with labels.
+type batch struct {
+	items []labeledItem
+	body  []byte
 }
 
 // act sends one request.
@@ -388,6 +402,8 @@ func (r *rater) act(rng *rand.Rand) {
 		r.withdraw(rng)
 	case len(r.ids) > 20 && rng.IntN(40) == 0:
 		r.erase(rng)
+	case len(r.sent) > 0 && r.clients.resends && rng.IntN(12) == 0:
+		r.again(rng)
 	default:
 		r.label(rng)
 	}
@@ -440,7 +456,30 @@ func (r *rater) label(rng *rand.Rand) {
 	for _, item := range items {
 		r.clients.history.labeled(labelKey{item.ID, item.Rater}, labelState{item.Label, item.Response})
 	}
+	r.sent = append(r.sent[max(0, len(r.sent)-maxAgain):], batch{items, body})
 	r.clients.history.count("labels acknowledged", len(items))
+}
+
+// again sends earlier labels again, as a delayed copy of their request: none of them may count, whatever replaced them. One
+// of an id that was erased may be accepted for a moment, and is then removed.
+func (r *rater) again(rng *rand.Rand) {
+	of := r.sent[rng.IntN(len(r.sent))]
+	var receipt feedback.Receipt
+	if err := r.request(rng, http.MethodPost, "/v1/feedback", of.body, http.StatusAccepted, &receipt); err != nil {
+		r.clients.unacknowledged("labels that were sent again were never acknowledged: %v", err)
+		return
+	}
+	r.clients.history.count("labels sent again", len(of.items))
+	erased := 0
+	for _, item := range of.items {
+		if !slices.Contains(r.ids, item.ID) {
+			erased++
+		}
+	}
+	if duplicates := len(of.items) - erased; receipt.Duplicates < duplicates {
+		r.clients.history.lost(lostLabel(labelKey{of.items[0].ID, of.items[0].Rater}),
+			"%d of its request were sent again, %d of them erased, and the receipt is %+v", len(of.items), erased, receipt)
+	}
 }
 
 // textOf is the response with an id.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ type history struct {
 	mu         sync.Mutex
 	began      time.Time
 	lines      []string
+	phases     []phase
 	violations []string
 	losses     []loss // that damage of stored files may explain
 	numbers    map[string]int
@@ -230,6 +232,35 @@ func (h *history) labeled(key labelKey, state labelState) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.labels[key], h.confirmed[key] = state, time.Since(h.began)
+}
+
+// phase is a part of a schedule that has ended.
+type phase struct {
+	name string
+	took time.Duration
+}
+
+// reached ends a phase.
+func (h *history) reached(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	took := time.Since(h.began)
+	for _, p := range h.phases {
+		took -= p.took
+	}
+	h.phases = append(h.phases, phase{name, took})
+}
+
+// times is how long each phase took.
+func (h *history) times() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var b strings.Builder
+	b.WriteString("time:")
+	for _, p := range h.phases {
+		fmt.Fprintf(&b, " %s %.1f s;", p.name, p.took.Seconds())
+	}
+	return strings.TrimSuffix(b.String(), ";")
 }
 
 // label is the last acknowledged operation on a label, and when it was acknowledged.

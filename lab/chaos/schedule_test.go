@@ -16,6 +16,7 @@ type fault string
 
 const (
 	kill      fault = "kill -9"
+	segv      fault = "SIGSEGV in a thread"
 	terminate fault = "SIGTERM"
 	pause     fault = "SIGSTOP, SIGCONT"
 	killChild fault = "kill -9 of the training process"
@@ -51,6 +52,7 @@ type profile struct {
 var profiles = []profile{
 	{name: "power", faults: []fault{power, power, power, kill, pause}, disk: true},
 	{name: "crash", faults: []fault{kill, kill, terminate, pause, noMemory}},
+	{name: "segv", faults: []fault{segv, segv, segv, kill, pause, terminate}},
 	{name: "disk", faults: []fault{full, readOnly, failing, slow, kill, power}, disk: true},
 	{name: "training", faults: []fault{kill, killChild, killChild, power, pause, terminate}, disk: true, training: true},
 	{name: "damage", faults: []fault{flip, flip, tear, kill}, disk: true, damage: true},
@@ -89,7 +91,7 @@ func newSchedule(seed uint64, of profile, length time.Duration) schedule {
 			seed:  rng.Uint64(),
 		}
 		switch next.fault {
-		case kill, power, noMemory, flip, tear:
+		case kill, segv, power, noMemory, flip, tear:
 			if deaths++; deaths > maxDeaths {
 				next.fault = pause
 			}
@@ -119,7 +121,7 @@ func TestSchedulesAreReproducible(t *testing.T) {
 			deaths, took := 0, time.Duration(0)
 			for _, step := range s.steps {
 				require.Contains(t, append([]fault{pause}, of.faults...), step.fault)
-				if slices.Contains([]fault{kill, power, noMemory, flip, tear}, step.fault) {
+				if slices.Contains([]fault{kill, segv, power, noMemory, flip, tear}, step.fault) {
 					deaths++
 				}
 				took += step.after + step.holds

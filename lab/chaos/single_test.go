@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -120,6 +122,27 @@ func (r *replica) terminate() {
 func (r *replica) signal(s syscall.Signal) {
 	r.t.Helper()
 	require.NoError(r.t, r.process.Cmd.Process.Signal(s))
+}
+
+// crash sends SIGSEGV to one of the threads of the process, which may be in Go, in libtorch or in the kernel. The Go runtime
+// ends the process as for an invalid access, with the stacks of all goroutines.
+func (r *replica) crash(rng *rand.Rand) {
+	r.t.Helper()
+	r.down()
+	pid := r.process.Cmd.Process.Pid
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	require.NoError(r.t, err)
+	rng.Shuffle(len(threads), func(i, j int) { threads[i], threads[j] = threads[j], threads[i] })
+	require.True(r.t, slices.ContainsFunc(threads, func(thread os.DirEntry) bool { // the first that has not ended meanwhile
+		id, err := strconv.Atoi(thread.Name())
+		return err == nil && unix.Tgkill(pid, id, unix.SIGSEGV) == nil
+	}))
+	require.NotZero(r.t, r.process.Wait(r.t), "exit code")
+	require.Contains(r.t, r.process.Output(), "SIGSEGV: segmentation violation")
+	r.keepLog()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.deaths++
 }
 
 // exhaust denies the process more memory, and waits for its end, but not for long: it may need none.
@@ -261,6 +284,8 @@ func (s *single) inject(step step, rng *rand.Rand) (ended bool) {
 	switch step.fault {
 	case kill:
 		s.replica.kill()
+	case segv:
+		s.replica.crash(rng)
 	case terminate:
 		s.replica.terminate()
 	case noMemory:
