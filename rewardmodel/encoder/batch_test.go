@@ -164,7 +164,7 @@ func checkNumerics(t *testing.T, precision Precision, models []*Model) {
 	var first string
 	for i, m := range models {
 		id, err := m.Numerics()
-		if err != nil || !strings.Contains(id, "/"+string(precision)+"/") || !strings.HasPrefix(id, m.runtime.Numerics()+"/") {
+		if err != nil || !strings.Contains(id, "/"+string(precision)+"/") || !strings.HasPrefix(id, numericsPrefix("")) {
 			t.Fatalf("numerics %q (%v)", id, err)
 		}
 		if i == 0 {

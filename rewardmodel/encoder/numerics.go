@@ -1,5 +1,8 @@
 package encoder
 
+// #include "panels.h"
+import "C"
+
 import (
 	"fmt"
 	"hash/crc32"
@@ -11,21 +14,51 @@ import (
 	"golang.org/x/sys/cpu"
 
 	"assay/rewardmodel"
+	"assay/rewardmodel/checkpoint"
 )
 
 // numericsVersion is the version of the arithmetic. Increase it with every change that can alter a bit of a score.
 const numericsVersion = 3
 
 // Numerics returns how the ids of Model.Numerics begin on this machine: the version of the arithmetic and the set of
-// instructions. It is "" on a GPU, where scores depend on the batch.
-func (r *Runtime) Numerics() string {
+// instructions that a model of that precision computes with, but a ModernBERT. It is "" on a GPU, where scores depend on
+// the batch.
+func (r *Runtime) Numerics(p Precision) string {
 	if r.device.IsCuda() {
 		return ""
 	}
-	return fmt.Sprintf("%d/%s", numericsVersion, instructionSet())
+	instructions := instructionSet()
+	if p == Int8 || p == BF16 && r.bf16Panels(checkpoint.Config{}) {
+		instructions = levelName(C.panel_best(isHalf(p)))
+	}
+	return numericsPrefix(instructions)
 }
 
-// instructionSet names what the matrix multiplications can use.
+func numericsPrefix(instructions string) string {
+	return fmt.Sprintf("%d/%s", numericsVersion, instructions)
+}
+
+// levelName is the set of instructions of a level of panels. A processor may support more: the operating system can deny
+// AMX to a process.
+func levelName(level C.int) string {
+	switch level {
+	case C.int8_amx, C.bf16_amx:
+		return "amx"
+	case C.bf16_avx512_bf16:
+		return "avx512-bf16"
+	case C.int8_avx512_vnni:
+		return "avx512-vnni"
+	case C.bf16_avx512:
+		return "avx512"
+	case C.int8_avx_vnni:
+		return "avx2-vnni"
+	case C.int8_avx2, C.bf16_avx2:
+		return "avx2"
+	}
+	return runtime.GOARCH
+}
+
+// instructionSet names what the matrix multiplications of oneDNN can use.
 func instructionSet() string {
 	for _, level := range []struct {
 		has  bool
@@ -45,23 +78,29 @@ func instructionSet() string {
 	return runtime.GOARCH
 }
 
-// hasAMX reports whether oneDNN multiplies with AMX, which its own variable ONEDNN_MAX_CPU_ISA can forbid.
+// hasAMX reports whether oneDNN multiplies with AMX, which the operating system, and its own variable ONEDNN_MAX_CPU_ISA,
+// can forbid.
 func hasAMX() bool {
 	limit := strings.ToUpper(os.Getenv("ONEDNN_MAX_CPU_ISA"))
 	forbidden := limit != "" && limit != "ALL" && limit != "DEFAULT" && !strings.Contains(limit, "AMX")
-	return cpu.X86.HasAMXBF16 && cpu.X86.HasAMXInt8 && !forbidden
+	return cpu.X86.HasAMXBF16 && cpu.X86.HasAMXInt8 && !forbidden && C.panel_may_use_amx() != 0
 }
 
-// Numerics returns an id of the arithmetic, such as 3/avx512-bf16/int8/8d2c71f0: that of Runtime.Numerics, the precision,
-// and a checksum of what this model computes for a few fixed sequences. Scores of the same weights with the same id are
-// equal bit by bit, whatever else is in a batch, with any number of threads, in any process.
+// Numerics returns an id of the arithmetic, such as 3/avx512-bf16/bf16/8d2c71f0: the version of the arithmetic, the set of
+// instructions that this model is computed with, the precision, and a checksum of what it computes for a few fixed
+// sequences. Scores of the same weights with the same id are equal bit by bit, whatever else is in a batch, with any number
+// of threads, in any process.
 //
-// It returns "" where scores depend on the batch: for a model whose layers run as tensor operations, where oneDNN multiplies
-// bf16 with AMX, in an order of sums that depends on the number of rows, and if a sequence that it scores alone differs.
+// It returns "" where scores depend on the batch: on a GPU, for a model whose layers run as tensor operations, where oneDNN
+// multiplies bf16 with AMX, in an order of sums that depends on the number of rows, and if a sequence that it scores alone
+// differs.
 func (m *Model) Numerics() (string, error) {
-	prefix := m.runtime.Numerics()
-	if m.fused == nil || prefix == "" || m.fused.panels == nil && m.precision == BF16 && hasAMX() {
+	if m.fused == nil || m.fused.panels == nil && m.precision == BF16 && hasAMX() {
 		return "", nil
+	}
+	instructions := instructionSet()
+	if m.fused.panels != nil {
+		instructions = levelName(m.fused.panels.level)
 	}
 	probes := m.probes()
 	together, err := m.unwatched(probes)
@@ -73,7 +112,7 @@ func (m *Model) Numerics() (string, error) {
 		return "", err
 	}
 	sum := crc32.ChecksumIEEE(asBytes(slices.Concat(together...)))
-	return fmt.Sprintf("%s/%s/%08x", prefix, m.precision, sum), nil
+	return fmt.Sprintf("%s/%s/%08x", numericsPrefix(instructions), m.precision, sum), nil
 }
 
 // probes are sequences of few tokens from all over the vocabulary; the first has a single one.

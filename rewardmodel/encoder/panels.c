@@ -14,8 +14,8 @@ const float panel_gelu[2][gelu_terms] = {
 
 #ifdef PANELS_X86
 
-// may_use_amx asks Linux for the permission to use the tiles of AMX, whose state is large: it is granted per process.
-static int may_use_amx(void) {
+// Linux grants the permission per process, since the state of the tiles is large.
+int panel_may_use_amx(void) {
 #ifdef __linux__
 	enum { request_permission = 0x1023, tile_data = 18 };
 	return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
@@ -42,15 +42,17 @@ int panel_supports(int level) {
 	case bf16_avx2: return __builtin_cpu_supports("x86-64-v3") != 0;
 	case int8_avx_vnni: return panel_supports(int8_avx2) && has(7, 1, eax, 4);
 	case int8_avx512_vnni: return panel_supports(bf16_avx512) && __builtin_cpu_supports("avx512vnni");
-	case int8_amx: return panel_supports(int8_avx512_vnni) && has(7, 0, edx, 24) && has(7, 0, edx, 25) && may_use_amx(); // AMX-TILE, AMX-INT8
+	case int8_amx: return panel_supports(int8_avx512_vnni) && has(7, 0, edx, 24) && has(7, 0, edx, 25) && panel_may_use_amx(); // AMX-TILE, AMX-INT8
 	case bf16_avx512: return __builtin_cpu_supports("x86-64-v4") != 0;
 	case bf16_avx512_bf16: return panel_supports(bf16_avx512) && has(7, 1, eax, 5);
-	case bf16_amx: return panel_supports(bf16_avx512_bf16) && has(7, 0, edx, 24) && has(7, 0, edx, 22) && may_use_amx() && bf16_amx_works(); // AMX-TILE, AMX-BF16
+	case bf16_amx: return panel_supports(bf16_avx512_bf16) && has(7, 0, edx, 24) && has(7, 0, edx, 22) && panel_may_use_amx() && bf16_amx_works(); // AMX-TILE, AMX-BF16
 	}
 	return 0;
 }
 
 #else
+
+int panel_may_use_amx(void) { return 0; }
 
 int panel_supports(int level) { return level == int8_portable || level == bf16_portable; }
 

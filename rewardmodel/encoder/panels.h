@@ -66,6 +66,9 @@ enum {
 int panel_supports(int level);
 int panel_best(int half);
 
+// panel_may_use_amx asks the operating system for the permission to use the tiles of AMX.
+int panel_may_use_amx(void);
+
 // int8_rotation is the size of the Hadamard matrix that int8_rotate multiplies each row by, block by block; it does not
 // normalize.
 int64_t int8_rotation(int64_t columns);

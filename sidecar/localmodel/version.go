@@ -16,20 +16,22 @@ import (
 // WriteVersion writes version and build information, and the device and precisions of this machine.
 func WriteVersion(w io.Writer) error {
 	version, commit := cli.BuildVersion()
-	var device, numerics string
-	var precisions []string
+	var device string
+	var precisions, numerics []string
 	if rt, err := encoder.NewRuntime(encoder.RuntimeOptions{}); err != nil {
 		device = err.Error()
 	} else {
 		device = rt.Device()
 		for _, p := range rt.Precisions() {
 			precisions = append(precisions, string(p))
+			if n := rt.Numerics(p); n != "" {
+				numerics = append(numerics, n+"/"+string(p))
+			}
 		}
-		numerics = rt.Numerics()
 		rt.Close()
 	}
 	_, err := fmt.Fprintf(w, "version    %s\ncommit     %s\ngo         %s %s/%s\nlibtorch   %s\nprecision  %s\ndevice     %s\nnumerics   %s\n",
-		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, libtorchFile(), strings.Join(precisions, ", "), device, cmp.Or(numerics, "not fixed"))
+		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, libtorchFile(), strings.Join(precisions, ", "), device, cmp.Or(strings.Join(numerics, ", "), "not fixed"))
 	return err
 }
 
