@@ -47,6 +47,11 @@ func (s *calls) callInfer(ctx context.Context, in *inference.ModelInferRequest) 
 		return nil, err
 	}
 	out := &inference.ModelInferResponse{ModelName: in.ModelName, ModelVersion: answer.version, Id: in.Id}
+	if answer.numerics != "" {
+		out.Parameters = map[string]*inference.InferParameter{
+			numericsParameter: {ParameterChoice: &inference.InferParameter_StringParam{StringParam: answer.numerics}},
+		}
+	}
 	for _, o := range answer.outputs {
 		tensor := &inference.ModelInferResponse_InferOutputTensor{Name: o.name, Datatype: o.datatype, Shape: answer.shape}
 		if len(in.RawInputContents) > 0 {

@@ -55,10 +55,11 @@ type outputTensor struct {
 }
 
 type inferResponse struct {
-	ModelName    string         `json:"model_name"`
-	ModelVersion string         `json:"model_version"`
-	ID           adapter.Name   `json:"id,omitempty"`
-	Outputs      []outputTensor `json:"outputs"`
+	ModelName    string            `json:"model_name"`
+	ModelVersion string            `json:"model_version"`
+	ID           adapter.Name      `json:"id,omitempty"`
+	Parameters   map[string]string `json:"parameters,omitempty"`
+	Outputs      []outputTensor    `json:"outputs"`
 }
 
 // headerLength is the number of bytes of a body that are JSON; raw tensors follow.
@@ -86,6 +87,9 @@ func (h handlers) infer(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	out := inferResponse{ModelName: name, ModelVersion: answer.version, ID: ask.ID}
+	if answer.numerics != "" {
+		out.Parameters = map[string]string{numericsParameter: answer.numerics}
+	}
 	var raw []outputValues
 	for i, o := range answer.outputs {
 		tensor := outputTensor{Name: o.name, Shape: answer.shape, Datatype: o.datatype}

@@ -106,10 +106,13 @@ type textTensor struct {
 // inferred is the result of a request: its outputs have the shape of the texts
 // that were scored.
 type inferred struct {
-	version string // that scored
-	shape   []int64
-	outputs []outputValues
+	version, numerics string // of the model that scored
+	shape             []int64
+	outputs           []outputValues
 }
+
+// numericsParameter is the parameter of a response with the numerics of the model.
+const numericsParameter = "numerics"
 
 type outputValues struct {
 	output
@@ -142,7 +145,7 @@ func (s service) scoreTensors(ctx context.Context, version string, inputs []text
 	if err := exchange.From(ctx).Memory.Grow(int64(valueBytes * len(outputs) * len(answer.Results))); err != nil {
 		return inferred{}, err
 	}
-	out := inferred{version: answer.Model.Version, shape: shape, outputs: make([]outputValues, len(outputs))}
+	out := inferred{version: answer.Model.Version, numerics: answer.Model.Numerics, shape: shape, outputs: make([]outputValues, len(outputs))}
 	for i, o := range outputs {
 		values := make([]any, len(answer.Results))
 		for j, result := range answer.Results {

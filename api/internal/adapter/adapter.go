@@ -42,7 +42,7 @@ func Current(ctx context.Context, backend Backend) (Model, error) {
 }
 
 // Score scores the items of a request of another project, within the limits of
-// its exchange.
+// its exchange, where it keeps the model for the headers of the response.
 func Score(ctx context.Context, backend Backend, request rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
 	x := exchange.From(ctx)
 	limit := x.Limits().MaxResponses()
@@ -53,7 +53,9 @@ func Score(ctx context.Context, backend Backend, request rewardmodel.Request) (r
 	x.Responses, request.Memory = len(request.Responses), x.Memory
 	// These protocols do not show whether one caller or many are behind a request.
 	request.Priority = cmp.Or(x.Priority, rewardmodel.PriorityInteractive)
-	return backend.Score(ctx, request)
+	answer, err := backend.Score(ctx, request)
+	x.Model = answer.Model
+	return answer, err
 }
 
 // Pin returns the version that the model of a request pins, "" for none. These

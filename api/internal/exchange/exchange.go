@@ -33,6 +33,7 @@ type Exchange struct {
 	Responses     int                      // responses that the request asks to score
 	Priority      rewardmodel.Priority     // that the client asked for
 	Items         int                      // labels that the request holds
+	Model         rewardmodel.ModelInfo    // that scored for a protocol of another project
 	Err           error                    // why the request failed, for the log only
 	Memory        *rewardmodel.Reservation // what the request holds until its response is sent
 	EncodeFailure failure.Encoder          // nil: assay's own error format
@@ -127,6 +128,12 @@ func (x *Exchange) Prioritize(value string) (err error) {
 // PriorityHeader is the header, or the gRPC metadata key, with the priority of a
 // scoring request.
 const PriorityHeader = "X-Priority"
+
+// The headers of responses that name the model in the protocols of other projects, as on NATS.
+const (
+	VersionHeader  = "Assay-Model-Version"
+	NumericsHeader = "Assay-Numerics"
+)
 
 // Log completes an entry of the access log and writes it.
 func (x *Exchange) Log(entry *zerolog.Event) {

@@ -121,6 +121,9 @@ func Send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	x := exchange.Of(r)
 	x.Memory.ShrinkTo(int64(cap(body)))
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	if status == http.StatusOK {
+		nameModel(w.Header(), x.Model)
+	}
 	w.WriteHeader(status)
 	if len(body) <= sendChunk { // the buffers of the connection take most of it
 		_, _ = w.Write(body) // #nosec G705 -- nothing is HTML; a disconnected client is not a failure of the service
@@ -134,6 +137,15 @@ func Send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 		if _, err := w.Write(part); err != nil {
 			return
 		}
+	}
+}
+
+func nameModel(header http.Header, model rewardmodel.ModelInfo) {
+	if model.Version != "" {
+		header.Set(exchange.VersionHeader, model.Version)
+	}
+	if model.Numerics != "" {
+		header.Set(exchange.NumericsHeader, model.Numerics)
 	}
 }
 
