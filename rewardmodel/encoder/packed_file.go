@@ -84,9 +84,9 @@ func (f *packedFile) read(file []byte) (content []byte, err error) {
 // packedDir is a directory of such files; "" holds none.
 type packedDir string
 
-func (d packedDir) path(f packedFile) string {
-	return filepath.Join(string(d), fmt.Sprintf("%x.%s", f.key, f.precision))
-}
+func (f packedFile) name() string { return fmt.Sprintf("%x.%s", f.key, f.precision) }
+
+func (d packedDir) path(f packedFile) string { return filepath.Join(string(d), f.name()) }
 
 // isPacked reports whether a name is that of such a file.
 func isPacked(name string) bool {
@@ -94,18 +94,27 @@ func isPacked(name string) bool {
 	return (suffix == "."+string(Int8) || suffix == "."+string(BF16)) && !durable.IsTemp(name)
 }
 
-// open maps the file of f.key, and returns it and its content. The caller unmaps it.
+// open maps the file of f.key, and returns it and its content. The caller unmaps it. It fails with untrusted if another user
+// can write it.
 func (d packedDir) open(f *packedFile) (mapped, content []byte, err error) {
 	if d == "" {
 		return nil, nil, os.ErrNotExist
 	}
-	file, err := os.OpenFile(d.path(*f), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	root, err := d.root()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer root.Close()
+	file, err := root.OpenFile(f.name(), os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := trust(d.path(*f), info); err != nil {
 		return nil, nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() != int64(packedHeader+f.size) {
@@ -119,16 +128,22 @@ func (d packedDir) open(f *packedFile) (mapped, content []byte, err error) {
 		return nil, nil, errors.Join(err, unix.Munmap(mapped))
 	}
 	now := time.Now()
-	_ = os.Chtimes(file.Name(), now, now) // in a directory that is read-only nothing is removed either
+	_ = root.Chtimes(f.name(), now, now) // in a directory that is read-only nothing is removed either
 	return mapped, content, nil
 }
 
-// write adds a file, and removes those that have not been used for longest. Several processes can write it at a time.
+// write adds a file, and removes those that have not been used for longest. Several processes can write it at a time. It
+// fails with untrusted if another user can write the directory.
 func (d packedDir) write(f packedFile, content []byte) error {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return err
 	}
-	err := durable.WriteTo(d.path(f), 0o600, func(w io.Writer) error {
+	root, err := d.root()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	err = durable.WriteTo(d.path(f), 0o600, func(w io.Writer) error {
 		_, err := w.Write(f.header(content))
 		if err == nil {
 			_, err = w.Write(content)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -167,6 +168,91 @@ func TestPackedFilesAreFew(t *testing.T) {
 	}
 }
 
+// TestTrustOwner accepts what only root and the user can write.
+func TestTrustOwner(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		user, uid, gid int
+		mode           fs.FileMode
+		trusted        bool
+	}{
+		{"own", 1000, 1000, 1000, 0o600, true},
+		{"own, readable", 1000, 1000, 100, 0o644, true},
+		{"of the image", 65532, 0, 0, 0o755 | fs.ModeDir, true},
+		{"a volume of Kubernetes", 65532, 0, 65532, 0o775 | fs.ModeDir | fs.ModeSetgid, true},
+		{"own, in a volume with fsGroup", 65532, 65532, 65532, 0o660, true},
+		{"a shared group", 1000, 1000, 100, 0o660, false},
+		{"a group of root", 1000, 0, 0, 0o664, false},
+		{"everybody", 1000, 1000, 1000, 0o606, false},
+		{"a directory as /tmp", 1000, 0, 0, 0o777 | fs.ModeDir | fs.ModeSticky, false},
+		{"another user", 1000, 1001, 1000, 0o600, false},
+		{"another user, for root", 0, 1001, 0, 0o600, false},
+		{"root, for root", 0, 0, 0, 0o660, true},
+	} {
+		err := trustOwner("file", c.user, c.uid, c.gid, c.mode)
+		if (err == nil) != c.trusted {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// TestPackedFileOfOthers neither reads nor writes where another user can write.
+func TestPackedFileOfOthers(t *testing.T) {
+	dir := packedDir(t.TempDir())
+	f, content := testFile(100)
+	open := func() error {
+		f := packedFile{key: f.key, precision: f.precision, size: f.size}
+		mapped, _, err := dir.open(&f)
+		if err == nil {
+			err = unix.Munmap(mapped)
+		}
+		return err
+	}
+	refused := func(name string, err error) {
+		t.Helper()
+		if _, is := errors.AsType[*untrusted](err); !is {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	change := func(path string, mode fs.FileMode) {
+		t.Helper()
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(dir.write(f, content), open()); err != nil {
+		t.Fatal(err)
+	}
+	change(dir.path(f), 0o606)
+	refused("a file that all can write", open())
+	if err := errors.Join(dir.write(f, content), open()); err != nil {
+		t.Errorf("is not made again: %v", err)
+	}
+	change(string(dir), 0o777|fs.ModeSticky)
+	refused("reading in a directory that all can write", open())
+	refused("writing there", dir.write(f, content))
+	change(string(dir), 0o700)
+	if os.Geteuid() != 0 {
+		return
+	}
+	for _, path := range []string{dir.path(f), string(dir)} {
+		if err := os.Chown(path, 12345, -1); err != nil {
+			t.Fatal(err)
+		}
+		refused("another owner of "+path, open())
+		if err := os.Chown(path, 0, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outside := filepath.Join(t.TempDir(), "file")
+	if err := errors.Join(os.Rename(dir.path(f), outside), os.Symlink(outside, dir.path(f))); err != nil {
+		t.Fatal(err)
+	}
+	if open() == nil {
+		t.Error("a link out of the directory is followed")
+	}
+}
+
 // TestPackedLoad loads the shipped model without a file, while it writes one, from it, and from damaged ones: the scores
 // have the same bits.
 func TestPackedLoad(t *testing.T) {
@@ -197,9 +283,11 @@ func packedLoad(t *testing.T, precision Precision) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
+	var warned error
 	load := func(name, dir string, limit float64, mapped bool) {
 		t.Helper()
-		r, err := NewRuntime(RuntimeOptions{Threads: 2, Device: "cpu", PackedDir: dir, PrecisionLimit: limit})
+		warned = nil
+		r, err := NewRuntime(RuntimeOptions{Threads: 2, Device: "cpu", PackedDir: dir, PrecisionLimit: limit, Warn: func(err error) { warned = err }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,4 +336,14 @@ func packedLoad(t *testing.T, precision Precision) {
 	}
 	load("cut off", dir, 0, true)
 	load("repaired", dir, 0, true)
+	if warned != nil {
+		t.Errorf("warned of %v", warned)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	load("a directory that all can write", dir, 0, false)
+	if warned == nil || !strings.Contains(warned.Error(), dir+" is writable by all users") {
+		t.Errorf("warned of %v", warned)
+	}
 }

@@ -13,15 +13,18 @@ import (
 )
 
 // loadPanels loads a model whose layers are computed in panels, in int8 or bf16. If the runtime has a directory of such
-// models, it takes the model from there, or puts it there; a directory that cannot be read or written only costs time.
+// models, it takes the model from there, or puts it there; a directory that cannot be read or written, or that another user
+// can write, only costs time.
 func (r *Runtime) loadPanels(ckpt *checkpoint.Checkpoint, p Precision) (*Model, error) {
 	file, err := r.packedFile(ckpt, p)
 	if err != nil {
 		return nil, err
 	}
-	if m, err := r.openPacked(ckpt, p, file); err == nil || errors.Is(err, ErrPrecision) {
+	m, err := r.openPacked(ckpt, p, file)
+	if err == nil || errors.Is(err, ErrPrecision) {
 		return m, err
 	}
+	r.warnUntrusted(err)
 	m, l, moved, err := r.buildPanels(ckpt, p)
 	if err != nil || r.packedDir == "" {
 		return m, err
@@ -33,6 +36,14 @@ func (r *Runtime) loadPanels(ckpt *checkpoint.Checkpoint, p Precision) (*Model, 
 		}
 	}
 	return m, nil
+}
+
+// warnUntrusted reports that another user can write a file or the directory. Any other reason for which there is no file is
+// no concern of the operator.
+func (r *Runtime) warnUntrusted(err error) {
+	if _, is := errors.AsType[*untrusted](err); is && r.warn != nil {
+		r.warn(err)
+	}
 }
 
 // packedFile describes the file of a model. Its key depends on all files of the checkpoint, on the precision, on the

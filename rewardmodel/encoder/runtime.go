@@ -53,6 +53,7 @@ type Runtime struct {
 	threads   int       // per operation on the CPU
 	limit     float64   // mean change that int8 may make; see RuntimeOptions.PrecisionLimit
 	packedDir packedDir // RuntimeOptions.PackedDir
+	warn      func(error)
 	watch     CallWatcher
 	work      chan func()
 	stop      chan struct{}
@@ -79,8 +80,11 @@ type RuntimeOptions struct {
 	// the maximum change of a single text is ten times as large. 0 uses DefaultPrecisionLimit.
 	PrecisionLimit float64
 	// PackedDir is a directory for models in bf16 and int8 as they are computed with, so that they load at once and processes share
-	// their memory. It is created; its files may be removed at any time. "" keeps none.
+	// their memory. It is created; its files may be removed at any time. "" keeps none. What another user but root can write
+	// is not used.
 	PackedDir string
+	// Warn is called with the reason when PackedDir is not used because another user can write there; nil: no call.
+	Warn func(error)
 	// Device is "auto" (or empty), "cpu", or "cuda:N". Auto uses the first CUDA device when libtorch finds one.
 	Device string
 }
@@ -93,7 +97,7 @@ func NewRuntime(opts RuntimeOptions) (*Runtime, error) {
 	if !(opts.PrecisionLimit >= 0) {
 		return nil, fmt.Errorf("encoder: precision limit is %v; use a positive number, such as %v", opts.PrecisionLimit, DefaultPrecisionLimit)
 	}
-	r := &Runtime{packedDir: packedDir(opts.PackedDir), work: make(chan func()), stop: make(chan struct{}), done: make(chan struct{})}
+	r := &Runtime{packedDir: packedDir(opts.PackedDir), warn: opts.Warn, work: make(chan func()), stop: make(chan struct{}), done: make(chan struct{})}
 	if r.limit = opts.PrecisionLimit; r.limit == 0 {
 		r.limit = DefaultPrecisionLimit
 	}

@@ -18,6 +18,8 @@ type Compute struct {
 	PackedDir      string // of models in int8 and bf16 as they are computed with; "" keeps none
 	Device         string // auto (or empty), cpu or cuda:N
 	Threads        int    // of the CPU; 0: all CPUs available to the process
+
+	Warn func(error) // what costs only time, such as a PackedDir that another user can write; nil: no call
 }
 
 // Defaults of the flags.
@@ -28,5 +30,5 @@ const (
 
 // Runtime starts libtorch. The caller closes it.
 func (c Compute) Runtime() (*encoder.Runtime, error) {
-	return encoder.NewRuntime(encoder.RuntimeOptions{Threads: c.Threads, Device: c.Device, PrecisionLimit: c.PrecisionLimit, PackedDir: c.PackedDir})
+	return encoder.NewRuntime(encoder.RuntimeOptions{Threads: c.Threads, Device: c.Device, PrecisionLimit: c.PrecisionLimit, PackedDir: c.PackedDir, Warn: c.Warn})
 }

@@ -52,7 +52,9 @@ func (s *Service) loadModel(ctx context.Context) (*versions.Set, error) {
 		return nil, fmt.Errorf("--model: %w", err)
 	}
 	s.dirs = fleet.NewCheckpointDirs(version, s.opened.Dir, filepath.Join(s.config.DataDir, "models"))
-	runtime, err := s.config.Model.Runtime()
+	model := s.config.Model
+	model.Warn = func(err error) { s.log.Warn().Err(err).Msg("packed weights are not used") }
+	runtime, err := model.Runtime()
 	if err != nil {
 		return nil, cli.Usage(err)
 	}
