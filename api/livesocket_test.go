@@ -80,7 +80,8 @@ func TestLiveSocket(t *testing.T) {
 }
 
 func TestLiveSocketClosesWithTheReason(t *testing.T) {
-	s := startLive(t, &model{}, live.Limits{}, config(func(c *api.Config) { c.MaxBody, c.HeaderTimeout = 1000, 200*time.Millisecond }))
+	s := startLive(t, &model{}, live.Limits{}, config(func(c *api.Config) { c.MaxBody = 1000 }))
+	hasty := startLive(t, &model{}, live.Limits{}, config(func(c *api.Config) { c.HeaderTimeout = time.Second }))
 	failing := startLive(t, &model{err: net.ErrClosed}, live.Limits{})
 	for _, test := range []struct {
 		name     string
@@ -90,7 +91,7 @@ func TestLiveSocketClosesWithTheReason(t *testing.T) {
 		status   websocket.StatusCode
 	}{
 		{"no open", s, []string{`{"text":"a"}`}, "invalid", websocket.StatusPolicyViolation},
-		{"no message", s, nil, "", websocket.StatusInternalError},
+		{"no message", hasty, nil, "", websocket.StatusInternalError},
 		{"open twice", s, []string{`{"open":{}}`, `{"open":{}}`}, "invalid", websocket.StatusPolicyViolation},
 		{"no JSON", s, []string{`{"open":{}}`, `text`}, "invalid", websocket.StatusPolicyViolation},
 		{"long", s, []string{`{"open":{}}`, textMessage(strings.Repeat("x", 1000))}, "too_large", websocket.StatusMessageTooBig},
