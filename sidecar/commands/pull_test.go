@@ -72,7 +72,7 @@ func TestKilledPullResumes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := tinyHub(t)
 			weights := h.Files["model.safetensors"]
-			h.Intercept = func(w http.ResponseWriter, r *http.Request, cdn bool) bool {
+			intercept := func(w http.ResponseWriter, r *http.Request, cdn bool) bool {
 				if !cdn || r.Header.Get("Range") != "" {
 					return false
 				}
@@ -83,6 +83,7 @@ func TestKilledPullResumes(t *testing.T) {
 				<-r.Context().Done() // until the process ends
 				return true
 			}
+			h.Update(func() { h.Intercept = intercept })
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "pull", "acme/tiny")
 			cmd.Env = append(os.Environ(), processtest.ChildVariable+"=1")
 			require.NoError(t, cmd.Start())

@@ -26,7 +26,8 @@ import (
 // Commit is the commit of main in a new hub.
 const Commit = "0123456789abcdef0123456789abcdef01234567"
 
-// Hub serves one repository. Its fields may be changed between requests.
+// Hub serves one repository. Its fields may be changed between requests; with Update, if
+// another process sends the next one.
 type Hub struct {
 	// URL is the endpoint; CDN is where large files are redirected to.
 	URL, CDN string
@@ -70,8 +71,17 @@ func New(t testing.TB, repo string, files map[string][]byte) *Hub {
 		t.Cleanup(s.Close)
 		return s.URL
 	}
-	h.URL, h.CDN = serve(false, h.hub), serve(true, h.cdn)
+	url, cdn := serve(false, h.hub), serve(true, h.cdn)
+	h.Update(func() { h.URL, h.CDN = url, cdn })
 	return h
+}
+
+// Update changes fields before the next request. The race detector does not see that a
+// request of another process comes later.
+func (h *Hub) Update(change func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	change()
 }
 
 // Seen returns the requests since the last call.
