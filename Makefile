@@ -19,8 +19,8 @@ RECIPE := --max-length 128 --embeddings touched --fold 0.03 --no-calibrate
 ASSISTANT := $(foreach set,harmless documents responses gptfuzz jailbreakbench,$(WORK)/validation-$(set).jsonl)
 
 # Packages tested without the race detector: those that link libtorch, or whose tests
-# do, also at second hand. It cannot see into libtorch, and would compile its wrappers a
-# second time. The segmenter starts no goroutine, and its search for costly texts takes
+# do, also at second hand. A build with it compiles the wrappers of libtorch a second
+# time, which only `make test-all` does. The segmenter starts no goroutine, and its search for costly texts takes
 # four times as long with it; packages that call the segmenter concurrently compile it
 # with the detector.
 unraced = go list -test -f '{{.ImportPath}} {{join .Deps " "}}' ./... \
@@ -62,11 +62,14 @@ test-console: setup ## test the console in Chromium (UPDATE=1: write the screens
 	@command -v chromium chromium-browser google-chrome >/dev/null || { echo "needs Chromium (Debian: apt-get install chromium)"; exit 1; }
 	go test -count=1 -timeout 30m ./sidecar/consoletest $(if $(UPDATE),-update)
 
+# The race detector sees the Go code around libtorch, not libtorch. It is not tried with
+# the other packages that link it.
 test-all: setup ## test with the long tests, shuffled, with no cached result
 	go vet ./...
-	unraced=$$($(unraced)); \
+	unraced=$$($(unraced) | grep -vE '/sidecar/(admin|childproc|commands|daemon|doctor|localmodel|program)$$'); \
 	go test -count=1 -shuffle=on -race -timeout 30m $$(go list ./... | grep -vxF "$$unraced"); \
 	go test -count=1 -shuffle=on -timeout 30m $$unraced
+	go test -count=1 -shuffle=on -short -race -timeout 30m ./rewardmodel/encoder
 	cd clients/go && GOWORK=off go test -count=1 -shuffle=on -race ./...
 
 test-k8s: check-go ## render and check what stands in k8s/, and apply it to a kube-apiserver (built once, in minutes)
