@@ -127,10 +127,11 @@ func (c StreamsConfig) feedbackStreams() []jetstream.StreamConfig {
 		MaxBytes: c.FeedbackMaxBytes,
 		// No maximum age: tombstones must stay, and a server that restarts drops
 		// everything that is older. The log of labels expires records itself.
-		MaxMsgSize:  -1,
-		AllowDirect: true,
-		Duplicates:  c.DuplicateWindow,
-		Replicas:    c.Replicas,
+		MaxMsgSize: -1,
+		// No AllowDirect, so that reads go to the leader: a follower that lacks a
+		// label would hide it.
+		Duplicates: c.DuplicateWindow,
+		Replicas:   c.Replicas,
 		// One fsync covers many labels, on servers with atomic batches.
 		AllowAtomicPublish: c.apiLevel2,
 	}

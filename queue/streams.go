@@ -20,7 +20,7 @@ import (
 var ErrIncompatibleStream = errors.New("incompatible stream")
 
 // ensureStreams creates the streams that are missing, checks that all are compatible,
-// and enlarges those that are smaller than cfg. Replicas may run it concurrently.
+// and updates those that are smaller than cfg, or read otherwise. Replicas may run it concurrently.
 func ensureStreams(ctx context.Context, jet jetstream.JetStream, cfg StreamsConfig, maxPayload int64, log zerolog.Logger) error {
 	fresh := cfg.withDefaults().streams(maxPayload)
 	for i, want := range cfg.streams(maxPayload) {
@@ -52,7 +52,7 @@ func ensureStreams(ctx context.Context, jet jetstream.JetStream, cfg StreamsConf
 		case err != nil && next == limits{atomic: true}:
 			log.Warn().Err(err).Str("stream", want.Name).Msg("cannot allow atomic batches; labels are stored by one message each")
 		case err != nil:
-			return fmt.Errorf("stream %s: enlarging it: %w", want.Name, js.Explain(err))
+			return fmt.Errorf("stream %s: updating it: %w", want.Name, js.Explain(err))
 		}
 	}
 	if cfg.KeepScored > 0 {
@@ -112,12 +112,14 @@ func setScoredMaxAge(ctx context.Context, jet jetstream.JetStream, keep time.Dur
 	return nil
 }
 
-// limits are the settings of a stream that may grow; zero means no change.
+// limits are the settings of a stream that may grow, and those that an earlier version
+// created otherwise; zero means no change.
 type limits struct {
 	maxBytes           int64
 	maxAge, duplicates time.Duration
 	replicas           int
 	atomic             bool
+	leaderReads        bool // no longer from any server
 }
 
 func (l limits) apply(cfg jetstream.StreamConfig) jetstream.StreamConfig {
@@ -126,6 +128,7 @@ func (l limits) apply(cfg jetstream.StreamConfig) jetstream.StreamConfig {
 	cfg.Duplicates = cmp.Or(l.duplicates, cfg.Duplicates)
 	cfg.Replicas = cmp.Or(l.replicas, cfg.Replicas)
 	cfg.AllowAtomicPublish = cfg.AllowAtomicPublish || l.atomic
+	cfg.AllowDirect = cfg.AllowDirect && !l.leaderReads
 	return cfg
 }
 
@@ -139,6 +142,7 @@ func enlarge(have, want jetstream.StreamConfig) (next limits, kept []string) {
 		next.replicas = grow("replicas", have.Replicas, want.Replicas, false, &kept)
 	}
 	next.atomic = want.AllowAtomicPublish && !have.AllowAtomicPublish
+	next.leaderReads = have.AllowDirect && want.Name == labels.StreamFeedback
 	return next, kept
 }
 

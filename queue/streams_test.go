@@ -50,6 +50,20 @@ func TestStreamsAreCreatedOnceAndOnlyGrow(t *testing.T) {
 	require.Zero(t, jstest.StreamConfig(t, jet, StreamRewards).MaxAge)
 }
 
+// Earlier versions let any server of a cluster answer reads of labels.
+func TestLabelsAreReadFromTheLeader(t *testing.T) {
+	t.Parallel()
+	nc, jet := jstest.Connect(t, &server.Options{})
+	require.NoError(t, ensure(t, nc, jet, StreamsConfig{}))
+	records := jstest.StreamConfig(t, jet, labels.StreamFeedback)
+	require.False(t, records.AllowDirect)
+	records.AllowDirect = true
+	_, err := jet.UpdateStream(t.Context(), records)
+	require.NoError(t, err)
+	require.NoError(t, ensure(t, nc, jet, StreamsConfig{}))
+	require.False(t, jstest.StreamConfig(t, jet, labels.StreamFeedback).AllowDirect)
+}
+
 func TestShortAgesShortenTheWindow(t *testing.T) {
 	t.Parallel()
 	nc, jet := jstest.Connect(t, &server.Options{})
