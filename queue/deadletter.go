@@ -65,7 +65,6 @@ func (w *worker) deadLetter(ctx context.Context, d *delivery, reason Reason, why
 		}
 	}
 	set(HeaderSubject, d.msg.Subject())
-	set(HeaderSequence, strconv.FormatUint(d.meta.Sequence.Stream, 10))
 	set(HeaderMsgID, d.msgID())
 	set(HeaderDeliveries, strconv.FormatUint(d.deliveries(), 10))
 	set(HeaderCode, strconv.Itoa(why.Code))
@@ -87,8 +86,8 @@ func (w *worker) deadLetter(ctx context.Context, d *delivery, reason Reason, why
 	return outcomeDeadLettered
 }
 
-// store publishes msg under the key of the response and waits for the acknowledgement,
-// which reports a duplicate if it was stored before.
+// store publishes msg, with its checksum, under the key of the response and waits for the
+// acknowledgement, which reports a duplicate if it was stored before.
 func (w *worker) store(ctx context.Context, d *delivery, msg *nats.Msg, stream string) (ack *jetstream.PubAck, err error) {
 	ctx, span := d.beginPublish(ctx, msg, stream)
 	defer func() {
@@ -97,11 +96,20 @@ func (w *worker) store(ctx context.Context, d *delivery, msg *nats.Msg, stream s
 		}
 		span.End()
 	}()
+	msg.Header.Set(jetstream.MsgIDHeader, d.key)
+	msg.Header.Set(HeaderSequence, strconv.FormatUint(d.meta.Sequence.Stream, 10))
+	js.Seal(msg.Subject, msg.Header, msg.Data)
 	start := time.Now()
 	for attempt := uint64(1); ; attempt++ {
 		try, cancel := context.WithTimeout(ctx, js.RequestTimeout)
-		ack, err := w.publish(try, msg, jetstream.WithMsgID(d.key), jetstream.WithExpectStream(stream))
+		ack, err := w.publish(try, msg, jetstream.WithExpectStream(stream))
 		cancel()
+		if err == nil && ack.Duplicate {
+			err = w.results.Verify(ctx, stream, ack.Sequence)
+			if errors.Is(err, js.ErrDamaged) { // until the server no longer knows its key, which is then stored again
+				return nil, fmt.Errorf("the result that was stored before, %d of %s, is %w", ack.Sequence, stream, err)
+			}
+		}
 		if err == nil || js.TooLarge(err) {
 			return ack, err
 		}

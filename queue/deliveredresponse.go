@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"assay/queue/internal/js"
 	"assay/rewardmodel"
 	"assay/rewardmodel/wire"
 
@@ -47,7 +48,7 @@ func newDelivery(msg jetstream.Msg, src source) (*delivery, error) {
 		return nil, fmt.Errorf("a message on %s is not from JetStream: %w", msg.Subject(), err)
 	}
 	d := &delivery{msg: msg, meta: meta, tail: strings.TrimPrefix(msg.Subject(), SubjectResponses+".")}
-	d.key = responseKey(d.tail, d.msgID(), src.created, meta.Sequence.Stream)
+	d.key = responseKey(d.tail, d.msgID(), src.created, meta)
 	d.quarantine = src.quarantine
 	d.published = src.clock.Local(meta.Timestamp)
 	d.old = time.Since(d.published) > src.window/2
@@ -58,16 +59,17 @@ func newDelivery(msg jetstream.Msg, src source) (*delivery, error) {
 // client publishes again, not knowing whether the first attempt arrived, gets no second
 // reward even if the server has forgotten the first id. Ids are unique within a subject,
 // since two jobs may both number from 1. A tail has no spaces, so that the two forms of
-// keys differ. The time of creation is that of the stream of responses, since sequences
-// restart when it is created again.
-func responseKey(tail, id string, created time.Time, sequence uint64) string {
-	if len(id) > 200 { // it is a header of every reward
+// keys differ. Without an id, the key has when the stream of responses was created, and when
+// the response was stored, since sequences are used again when the stream is created again or
+// has lost its end.
+func responseKey(tail, id string, created time.Time, meta *jetstream.MsgMetadata) string {
+	if len(id) > 200 || id != js.HeaderValue(id) { // it is a header of every reward, which every client must read as it was written
 		id = fmt.Sprintf("%x", sha256.Sum256([]byte(id)))
 	}
 	if id != "" {
 		return tail + " " + id
 	}
-	return "#" + strconv.FormatInt(created.UnixNano(), 36) + "." + strconv.FormatUint(sequence, 10)
+	return "#" + strconv.FormatInt(created.UnixNano(), 36) + "." + strconv.FormatUint(meta.Sequence.Stream, 10) + "." + strconv.FormatInt(meta.Timestamp.UnixNano(), 36)
 }
 
 func (d *delivery) msgID() string { return d.msg.Headers().Get(jetstream.MsgIDHeader) }

@@ -17,6 +17,7 @@ import (
 // resultEraser erases the rewards and the dead letters of a response.
 type resultEraser struct {
 	js       jetstream.JetStream
+	damage   *js.Damage
 	maxBytes int      // of the messages that wait in memory
 	erased   sync.Map // of interrupted erasures: the sequence up to which each is done, by its erasure
 }
@@ -29,8 +30,8 @@ type erasure struct {
 	id      feedback.Hash
 }
 
-func newResultEraser(jet jetstream.JetStream, maxPayload int64) *resultEraser {
-	return &resultEraser{js: jet, maxBytes: int(4 * maxPayload)}
+func newResultEraser(jet jetstream.JetStream, maxPayload int64, damage *js.Damage) *resultEraser {
+	return &resultEraser{js: jet, damage: damage, maxBytes: int(4 * maxPayload)}
 }
 
 // erase overwrites the rewards and the dead letters of an id, which contain a sentence
@@ -70,6 +71,9 @@ func (e *resultEraser) eraseFrom(ctx context.Context, stream jetstream.Stream, i
 	for msg, err := range js.Scan(ctx, stream, js.Range{Subject: ">", First: until + 1, Last: last, MaxBytes: e.maxBytes}) {
 		if err != nil {
 			return fmt.Errorf("reading stream %s: %w", info.Config.Name, js.Explain(err))
+		}
+		if _, err := js.Verify(msg.Subject, msg.Header, msg.Data); err != nil {
+			e.damage.Report(js.DamagedRecord{Stream: info.Config.Name, Subject: msg.Subject, Sequence: msg.Sequence})
 		}
 		if feedback.HashOf(responseID(msg)) == id {
 			if err := js.Erase(ctx, stream, msg.Sequence); err != nil {

@@ -148,7 +148,7 @@ func TestErasureContinues(t *testing.T) {
 	require.NoError(t, err)
 	rewards, err := q.js.Stream(ctx, StreamRewards)
 	require.NoError(t, err)
-	e, id := newResultEraser(q.js, q.nc.MaxPayload()), feedback.HashOf("x")
+	e, id := newResultEraser(q.js, q.nc.MaxPayload(), q.damage), feedback.HashOf("x")
 	key := erasure{StreamRewards, rewards.CachedInfo().Created.UnixNano(), id}
 	requireDone := func() {
 		_, known := e.erased.Load(key)

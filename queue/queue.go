@@ -154,7 +154,7 @@ func (q *Queue) open(ctx context.Context) (err error) {
 		// work than its messages: it stages batches on disk, and syncs those.
 		Batches:      q.server == nil || q.cfg.Server.SyncInterval == 0,
 		Healthy:      q.server.Healthy,
-		EraseResults: newResultEraser(q.js, q.nc.MaxPayload()).erase,
+		EraseResults: newResultEraser(q.js, q.nc.MaxPayload(), q.damage).erase,
 		Items:        q.metrics.feedback,
 		Panics:       q.metrics.panics.WithLabelValues(kindLabel),
 		State:        js.NewKeyValue(q.nc, q.js, state, q.cfg.Conn.Domain, q.damage, q.log),

@@ -157,7 +157,7 @@ func newWorker(nc *nats.Conn, jet jetstream.JetStream, scorer Scorer,
 	// the client would not wait for what follows.
 	chunk := max(1, min(int64(cfg.MaxInFlight/4), pullBytes/nc.MaxPayload()))
 	w := &worker{nc: nc, js: jet, scorer: scorer, cfg: cfg, log: log, metrics: m,
-		results:  dedup.New(jet, StreamRewards, StreamDead),
+		results:  dedup.New(jet, cfg.damage, StreamRewards, StreamDead),
 		retry:    js.Backoff{Base: cfg.RetryBase, Max: cfg.RetryMax},
 		id:       xid.New(),
 		isolated: make(chan struct{}, 1),

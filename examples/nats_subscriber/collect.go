@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -134,6 +136,10 @@ func (c *collector) fetch(ctx context.Context, consumer jetstream.Consumer, s so
 	var buf bytes.Buffer
 	for msg := range batch.Messages() {
 		messages = append(messages, msg)
+		if !intact(msg) {
+			fmt.Fprintf(c.log, "skipped a damaged message on %s: its checksum differs\n", msg.Subject())
+			continue
+		}
 		l, ok := s.parse(c, msg)
 		if !ok {
 			continue
@@ -169,6 +175,13 @@ func (c *collector) fetch(ctx context.Context, consumer jetstream.Consumer, s so
 		return err
 	}
 	return nil
+}
+
+// intact compares the payload of a message with the checksum that assay stored with it.
+func intact(msg jetstream.Msg) bool {
+	payload, _, sealed := strings.Cut(msg.Headers().Get("Assay-Checksum"), ".")
+	sum := sha256.Sum256(msg.Data())
+	return !sealed || payload == hex.EncodeToString(sum[:8])
 }
 
 // reward returns the line for a reward.

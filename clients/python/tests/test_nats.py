@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ import assay_client as ac
 pytest.importorskip("nats")
 import nats
 
-from assay_client.nats import NatsClient
+from assay_client.nats import NatsClient, _intact
 
 POLITE = "Drink some water and rest."
 RUDE = "You are a stupid idiot and I hate you."
@@ -83,6 +84,49 @@ def test_streams(service: Service) -> None:
             assert [await ordered.__anext__(), await ordered.__anext__()] == first
             await ordered.aclose()  # type: ignore[attr-defined]
             assert first[0].model.version
+
+    asyncio.run(run())
+
+
+def test_damaged_results(service: Service) -> None:
+    async def run() -> None:
+        async with NatsClient(service.nats) as client:
+            await client.publish("dämäged", [ac.Item(response=POLITE, id="s" * 150)])
+            results = client.results("dämäged")
+            expected = await results.__anext__()
+            await results.aclose()  # type: ignore[attr-defined]
+            nc = await nats.connect(service.nats)
+            js = nc.jetstream()
+            reader = await js.pull_subscribe("assay.v1.rewards.dämäged", stream="ASSAY_REWARDS")
+            [stored] = await reader.fetch(1)
+            headers, data = dict(stored.headers or {}), stored.data
+
+            def intact(subject: str = stored.subject, data: bytes = data, **changed: str) -> bool:
+                return _intact(SimpleNamespace(subject=subject, data=data, headers={**headers, **changed}))
+
+            assert "Assay-Checksum" in headers
+            assert intact()
+            assert not intact(subject="assay.v1.rewards.dämägec")
+            assert not intact(data=data.replace(b'"reward":0', b'"reward":1'))
+            assert not intact(**{"Assay-Model-Version": "another"})
+            assert not intact(**{"Assay-Checksum": headers["Assay-Checksum"][::-1]})
+            checksum = headers.pop("Assay-Checksum")
+            assert intact()  # of an earlier release
+            assert not intact(**{"Assay-Checksun": checksum})
+
+            headers.update({"Assay-Checksum": checksum, "Nats-Msg-Id": "another"})
+            damaged = await js.publish("assay.v1.rewards.dämäged", data, headers=headers)
+            await nc.close()
+            await client.publish("dämäged", [ac.Item(response=POLITE, id="last")])
+            for durable in (None, "damaged"):
+                results = client.results("dämäged", durable=durable)
+                assert await results.__anext__() == expected
+                with pytest.raises(ac.DamagedResultError, match="checksum") as caught:
+                    await results.__anext__()
+                assert caught.value.sequence == damaged.seq
+                results = client.results("dämäged", durable=durable, first=damaged.seq + 1)
+                assert (await results.__anext__()).id == "last"
+                await results.aclose()  # type: ignore[attr-defined]
 
     asyncio.run(run())
 

@@ -21,21 +21,30 @@ import (
 // the deliveries, before a crash.
 //
 // It reads the headers of the results that are younger than the oldest waiting
-// response: none, unless a response waited for long.
+// response: none, unless a response waited for long. A damaged result is reported, and is
+// none.
 type Index struct {
 	js      jetstream.JetStream
+	damage  *js.Damage
 	streams []string // of results
 
 	mu        sync.Mutex
-	completed map[string]time.Time // when the result with this key was stored
-	cursor    map[string]uint64    // last sequence read, by stream
-	since     time.Time            // results from this time up to the cursors were read; zero: none
+	completed map[string]result // by key
+	cursor    map[string]uint64 // last sequence read, by stream
+	since     time.Time         // results from this time up to the cursors were read; zero: none
+}
+
+// result is where a result is stored, and since when.
+type result struct {
+	stream   string
+	sequence uint64
+	stored   time.Time
 }
 
 // New returns an empty index of the results in streams. The Nats-Msg-Id of a result is
-// the key of its response.
-func New(jet jetstream.JetStream, streams ...string) *Index {
-	return &Index{js: jet, streams: streams, completed: map[string]time.Time{}, cursor: map[string]uint64{}}
+// the key of its response. damage gets the damaged results.
+func New(jet jetstream.JetStream, damage *js.Damage, streams ...string) *Index {
+	return &Index{js: jet, damage: damage, streams: streams, completed: map[string]result{}, cursor: map[string]uint64{}}
 }
 
 // Rebuild clears the index and reads the results since the given time, which is when
@@ -70,8 +79,41 @@ func (x *Index) Seen(ctx context.Context, key string, stored time.Time, update b
 			return false, err
 		}
 	}
-	completed, ok := x.completed[key]
-	return ok && !completed.Before(stored), nil
+	found, ok := x.completed[key]
+	if !ok || found.stored.Before(stored) {
+		return false, nil
+	}
+	// The index has read its headers only.
+	switch err := x.Verify(ctx, found.stream, found.sequence); {
+	case errors.Is(err, js.ErrDamaged):
+		delete(x.completed, key)
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return true, nil
+}
+
+// Verify returns an error that wraps js.ErrDamaged if a result is not as it was stored, and
+// reports it. A result that is gone, by its age or an erasure, is no error.
+func (x *Index) Verify(ctx context.Context, name string, sequence uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, js.RequestTimeout)
+	defer cancel()
+	stream, err := x.js.Stream(ctx, name)
+	if err != nil {
+		return err
+	}
+	msg, err := stream.GetMsg(ctx, sequence)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err = js.Verify(msg.Subject, msg.Header, msg.Data); err != nil {
+		x.damage.Report(js.DamagedRecord{Stream: name, Subject: msg.Subject, Sequence: sequence})
+	}
+	return err
 }
 
 // Clear empties the index, once no response is left to look up. If a server that takes
@@ -118,8 +160,12 @@ func (x *Index) read(ctx context.Context, name string, since time.Time) error {
 		if err != nil {
 			return err
 		}
+		if _, err := js.VerifyHeader(msg.Subject, msg.Header); err != nil {
+			x.damage.Report(js.DamagedRecord{Stream: name, Subject: msg.Subject, Sequence: msg.Sequence})
+			continue
+		}
 		if key := msg.Header.Get(jetstream.MsgIDHeader); key != "" {
-			x.completed[key] = msg.Time
+			x.completed[key] = result{name, msg.Sequence, msg.Time}
 		}
 	}
 	x.cursor[name] = state.LastSeq

@@ -28,7 +28,7 @@ func BenchmarkRebuild(b *testing.B) {
 	<-async.PublishAsyncComplete()
 	b.ResetTimer()
 	for range b.N {
-		x := New(jet, "REWARDS")
+		x := New(jet, nil, "REWARDS")
 		require.NoError(b, x.Rebuild(b.Context(), start))
 		require.Len(b, x.completed, rewards)
 	}

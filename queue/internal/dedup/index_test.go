@@ -8,9 +8,12 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"assay/queue/internal/js"
 	"assay/queue/internal/jstest"
 )
 
@@ -49,7 +52,7 @@ func TestIndexReadsToTheEnd(t *testing.T) {
 		"as it is": jet, "undercounting": jstest.Undercounting{JetStream: jet}, "none": jstest.Undercounting{JetStream: jet, None: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := New(jet, "REWARDS")
+			x := New(jet, nil, "REWARDS")
 			require.NoError(t, x.Rebuild(t.Context(), start))
 			require.Len(t, x.completed, younger-1, "none of the old ones")
 			x.Clear()
@@ -81,7 +84,42 @@ func TestIndexReadsWhileTheLastAreErased(t *testing.T) {
 	stream, err := jet.Stream(t.Context(), "REWARDS")
 	require.NoError(t, err)
 	require.NoError(t, stream.DeleteMsg(t.Context(), rewards))
-	x := New(jstest.Overcounting{JetStream: jet}, "REWARDS")
+	x := New(jstest.Overcounting{JetStream: jet}, nil, "REWARDS")
 	require.NoError(t, x.Rebuild(t.Context(), time.Time{}))
 	require.Len(t, x.completed, rewards-1)
+}
+
+// A damaged result is none, whether its headers or its payload are damaged, and is reported.
+func TestDamagedResultsAreMissing(t *testing.T) {
+	t.Parallel()
+	jet := connect(t)
+	var reported []js.DamagedRecord
+	damage := js.NewDamage(prometheus.NewCounterVec(prometheus.CounterOpts{Name: "damaged"}, []string{"stream"}), zerolog.Nop())
+	damage.OnReport(func(r js.DamagedRecord) { reported = append(reported, r) })
+	x := New(jet, damage, "REWARDS")
+	stored := time.Now().Add(-time.Minute)
+	for i, change := range []func(*nats.Msg){
+		func(*nats.Msg) {},
+		func(m *nats.Msg) { m.Data[2] ^= 1 },
+		func(m *nats.Msg) { m.Header.Set(js.HeaderModelVersion, "w") },
+		func(m *nats.Msg) { m.Header.Del(js.HeaderChecksum) }, // as of an earlier release
+	} {
+		msg := &nats.Msg{Subject: "rewards.x", Data: []byte(`{"reward":0.5}`), Header: nats.Header{js.HeaderModelVersion: {"v"}}}
+		msg.Header.Set(jetstream.MsgIDHeader, fmt.Sprint("key ", i))
+		js.Seal(msg.Subject, msg.Header, msg.Data)
+		change(msg)
+		_, err := jet.PublishMsg(t.Context(), msg)
+		require.NoError(t, err)
+	}
+	for i, want := range []bool{true, false, false, true} {
+		for range 2 {
+			seen, err := x.Seen(t.Context(), fmt.Sprint("key ", i), stored, true)
+			require.NoError(t, err)
+			require.Equal(t, want, seen, i)
+		}
+	}
+	require.ElementsMatch(t, []js.DamagedRecord{{Stream: "REWARDS", Subject: "rewards.x", Sequence: 2}, {Stream: "REWARDS", Subject: "rewards.x", Sequence: 3}}, reported)
+	require.ErrorIs(t, x.Verify(t.Context(), "REWARDS", 2), js.ErrDamaged)
+	require.NoError(t, x.Verify(t.Context(), "REWARDS", 1))
+	require.NoError(t, x.Verify(t.Context(), "REWARDS", 9), "it is gone")
 }

@@ -47,6 +47,17 @@ class InvalidResponseError(AssayError):
     """The response is not a valid assay response: malformed JSON, or missing or invalid values."""
 
 
+class DamagedResultError(InvalidResponseError):
+    """A stored result is not as assay wrote it: its checksum differs, so its reward cannot be trusted.
+
+    `sequence` is its sequence number in the stream `ASSAY_REWARDS`.
+    """
+
+    def __init__(self, message: str, *, sequence: int) -> None:
+        super().__init__(message)
+        self.sequence = sequence
+
+
 class APIStatusError(AssayError):
     """The service responded with an error status.
 

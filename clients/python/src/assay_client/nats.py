@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import hashlib
 import json
 import logging
 import os
+import re
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -34,6 +36,7 @@ from ._errors import (
     APIConnectionError,
     APITimeoutError,
     BadRequestError,
+    DamagedResultError,
     InputError,
     InvalidResponseError,
     ServiceUnavailableError,
@@ -143,6 +146,10 @@ class NatsClient(AsyncClient):
         starts at sequence number `first` of the stream. Offsets are code
         points. Items that cannot be scored yield no result: they are
         dead-lettered to `assay.v1.dead.*`.
+
+        A result that is damaged raises `DamagedResultError`. To continue
+        behind it, call this again: with `durable`, or with `first` one
+        above its `sequence`.
         """
         subject, last = f"assay.v1.rewards.{run}", first - 1
         consumer: Any = None
@@ -176,6 +183,15 @@ class NatsClient(AsyncClient):
                 if not messages:
                     continue
                 last = messages[0].metadata.sequence.stream
+                if not _intact(messages[0]):
+                    message = messages.pop(0)
+                    if durable:
+                        await _acknowledge(message.term)
+                    raise DamagedResultError(
+                        f"the result {last} of ASSAY_REWARDS on {message.subject} is damaged: "
+                        "its checksum differs; score its response again",
+                        sequence=last,
+                    )
                 yield _result(messages[0])
                 message = messages.pop(0)
                 if durable:
@@ -394,6 +410,39 @@ def _check_size(nc: Any, body: bytes) -> None:
             f"{len(body)} bytes exceed the maximum payload of the NATS server, {nc.max_payload} bytes",
             status_code=413,
         )
+
+
+def _intact(message: Any) -> bool:
+    """Whether a result is as it was written. One of an earlier release has no checksum."""
+    headers: dict[str, Any] = message.headers or {}
+    value = headers.get("Assay-Checksum")
+    if value is None:  # the name of the header may be damaged
+        return not any(_CHECKSUM.fullmatch(str(v)) for v in headers.values())
+    payload, _, whole = value.partition(".")
+    if not all(isinstance(v, str) for v in headers.values()):  # nats-py before 2.16 cannot read them
+        return bool(payload == _sum(message.data))
+    covered = _counted(message.subject) + _counted(payload)
+    for name in sorted(headers):
+        if (name.startswith("Assay-") and name != "Assay-Checksum") or name == "Nats-Msg-Id":
+            covered += _counted(name) + _counted(headers[name])
+    return bool(payload == _sum(message.data) and whole == _sum(covered))
+
+
+_CHECKSUM = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{16}")
+
+
+def _counted(text: str) -> bytes:
+    """A text after its number of bytes, which has seven bits per byte, the lowest first."""
+    data = text.encode()
+    n, length = len(data), bytearray()
+    while n >= 0x80:
+        length.append(n & 0x7F | 0x80)
+        n >>= 7
+    return bytes([*length, n]) + data
+
+
+def _sum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def _result(message: Any) -> Result:
