@@ -113,8 +113,28 @@ func (w *worker) redeliver(ctx context.Context, state jetstream.StreamState, ack
 		return
 	}
 	w.leftover = 0
+	if w.unreadable(ctx, oldest) {
+		return
+	}
 	w.log.Warn().Uint64("sequence", oldest).Msg("the NATS server keeps responses that were acknowledged; they are delivered again")
 	if err := w.js.DeleteConsumer(ctx, StreamResponses, ConsumerScorer); err != nil {
 		w.log.Warn().Err(err).Msg("cannot remove the consumer of the responses")
 	}
+}
+
+// unreadable reports whether the server cannot read the oldest response, which it keeps, and
+// delivers to no one, also to another consumer.
+func (w *worker) unreadable(ctx context.Context, oldest uint64) bool {
+	stream, err := w.js.Stream(ctx, StreamResponses)
+	if err != nil {
+		return false
+	}
+	if _, err := stream.GetMsg(ctx, oldest); !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return false
+	}
+	info, err := w.responsesInfo(ctx)
+	if err == nil && info.State.FirstSeq == oldest { // or it is gone meanwhile
+		w.cfg.damage.ReportMissing(StreamResponses, []uint64{oldest})
+	}
+	return err == nil
 }

@@ -80,6 +80,7 @@ func (w *worker) deadLetter(ctx context.Context, d *delivery, reason Reason, why
 	w.metrics.dead.WithLabelValues(string(reason)).Inc()
 	w.log.Warn().Str("reason", string(reason)).Str("subject", d.msg.Subject()).Uint64("sequence", d.meta.Sequence.Stream).
 		Str("field", why.Field).Str("error", why.Message).Msg("stored a dead letter")
+	w.books.complete(d.meta.Sequence.Stream)
 	if err := d.msg.TermWithReason(string(reason)); err != nil {
 		w.log.Warn().Err(err).Msg("cannot terminate the delivery of a response; it will be recognized as a duplicate")
 	}
@@ -134,6 +135,7 @@ func (w *worker) storeFailed(d *delivery, err error) outcome {
 // acknowledge ends the delivery of a completed response. If the acknowledgement is lost,
 // the response is delivered again after AckWait and recognized as a duplicate.
 func (w *worker) acknowledge(d *delivery) {
+	w.books.complete(d.meta.Sequence.Stream)
 	if err := w.ack(d.msg); err != nil {
 		w.log.Warn().Err(err).Msg("cannot acknowledge a response; it will be recognized as a duplicate")
 	}

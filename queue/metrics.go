@@ -34,9 +34,8 @@ const (
 	kindLabel    = "label"
 )
 
-// damageable are the streams whose damaged records are reported: of rewards and dead letters, which have no checksum of
-// assay, those that the server says it has lost. What it says of StreamResponses is not reported: after the death of a
-// server, that includes responses which were completed.
+// damageable are the streams of which those records are reported that the server says it has lost. Not StreamResponses:
+// after the death of a server, that includes responses which were completed. The ledger finds those that were not.
 func damageable() []string {
 	return []string{labels.StreamFeedback, labels.StreamScored, registry.StreamState, registry.StreamModels, registry.StreamEvents,
 		StreamRewards, StreamDead}
@@ -113,7 +112,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	for _, kind := range []string{kindResponse, kindRequest, kindLabel} {
 		m.panics.WithLabelValues(kind)
 	}
-	for _, stream := range damageable() {
+	for _, stream := range append(damageable(), StreamResponses) {
 		m.damaged.WithLabelValues(stream)
 	}
 	return m

@@ -107,6 +107,7 @@ type worker struct {
 	log     zerolog.Logger
 	metrics *metrics
 	results *dedup.Index // rewards and dead letters
+	books   *bookkeeper  // nil with an external server
 	retry   js.Backoff   // of responses and results
 	id      xid.ID       // of this process, among the holders of suspects
 
@@ -179,6 +180,9 @@ func (w *worker) start(ctx context.Context) error {
 		src, err = w.attach(ctx, false)
 		return err
 	})
+	if err == nil {
+		err = w.keepBooks(ctx)
+	}
 	if err != nil {
 		w.stop()
 		w.abort()
@@ -386,6 +390,7 @@ func (w *worker) drain(ctx context.Context) error {
 	defer w.abort()
 	select {
 	case <-finished:
+		w.closeBooks()
 		return w.closeJournal()
 	case <-ctx.Done():
 		w.abort()

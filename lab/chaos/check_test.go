@@ -34,7 +34,8 @@ type checker struct {
 	models   *models
 	history  *history
 	of       profile
-	noMemory bool // libtorch failed on everything for a while
+	noMemory bool           // libtorch failed on everything for a while
+	found    []damageReport // by a reader that verifies checksums
 	rng      *rand.Rand
 	http     *http.Client
 }
@@ -133,7 +134,7 @@ func (c *checker) excuse() {
 	if c.of.damage {
 		lines := distinct(c.sys.reports())
 		c.t.Logf("reported:\n%s", strings.Join(lines, "\n"))
-		reports = damageReports(lines, c.sys.damaged())
+		reports = append(c.found, damageReports(lines, c.sys.damaged())...)
 	}
 	for _, l := range excuse(c.history.losses, reports, func(stream string) {
 		c.history.count("lost by damage of "+stream+", which was reported", 1)
@@ -172,6 +173,9 @@ func (c *checker) rewards(js jetstream.JetStream) error {
 	c.history.mu.Unlock()
 	seen := answers{rewards: map[string]int{}, dead: map[string][]queue.Reason{}}
 	err = c.read(js, queue.StreamRewards, "", func(msg jetstream.Msg) {
+		if !c.intact(queue.StreamRewards, msg) {
+			return
+		}
 		var result rewardmodel.Result
 		if err := json.Unmarshal(msg.Data(), &result); err != nil {
 			c.history.violate("a reward that is not JSON: %v", err)
@@ -186,6 +190,9 @@ func (c *checker) rewards(js jetstream.JetStream) error {
 		c.history.scored("stream", by, text, result.Reward)
 	})
 	err = errors.Join(err, c.read(js, queue.StreamDead, "", func(msg jetstream.Msg) {
+		if !c.intact(queue.StreamDead, msg) {
+			return
+		}
 		id := msg.Headers().Get(queue.HeaderMsgID)
 		seen.dead[id] = append(seen.dead[id], queue.Reason(strings.TrimPrefix(msg.Subject(), queue.SubjectDead+".")))
 		c.history.note("dead letter: %v", msg.Headers())
@@ -194,6 +201,21 @@ func (c *checker) rewards(js jetstream.JetStream) error {
 		c.history.answered(seen, c.sys.deaths(), c.noMemory)
 	}
 	return err
+}
+
+// intact verifies the checksum of a reward or a dead letter. A damaged one is a report of its loss.
+func (c *checker) intact(stream string, msg jetstream.Msg) bool {
+	err := queue.VerifyChecksum(msg.Subject(), msg.Headers(), msg.Data())
+	if err == nil && msg.Headers().Get("Assay-Checksum") != "" {
+		return true
+	}
+	meta, _ := msg.Metadata() // read has checked it
+	if !c.of.damage {
+		c.history.violate("%d of %s has a wrong checksum, or none: %v", meta.Sequence.Stream, stream, msg.Headers())
+	}
+	c.history.count("with a wrong checksum: "+stream, 1)
+	c.found = append(c.found, damageReport{stream: stream, sequence: meta.Sequence.Stream})
+	return false
 }
 
 // read reads a stream, or some of its subjects, to the end.

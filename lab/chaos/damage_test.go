@@ -29,11 +29,14 @@ type damageReport struct {
 // lossesOfServer are the lines in which nats-server reports that it has lost messages of a stream. Those about the files
 // that it makes again from the messages, such as index.db, or that assay does, such as meta.inf, are not among them.
 var lossesOfServer = []string{"indexCacheBuf corrupt", "loadBlock error", "checkMsgs:", "Error loading msg",
-	"Detected skew", "Cache lookup for sequence", "Partial cache", "Error recreating stream", "Failed restoring partial batch write",
-	"past last stream sequence"}
+	"Detected skew", "Cache lookup for sequence", "Partial cache", "Error recreating stream", "Failed restoring partial batch write"}
+
+// reportsOfAssay begin the lines in which assay reports a record that is damaged or missing.
+var reportsOfAssay = []string{"a stored record is damaged", "a stored record was damaged", "a streamed response is missing"}
 
 // damageReports returns what lines report of the streams whose files were damaged. A record that is reported with its
-// subject is not reported without.
+// subject is not reported without. The responses that were lost are known by assay, each with its sequence; what
+// nats-server says of their stream explains none.
 func damageReports(lines, files []string) (reports []damageReport) {
 	var streams []string
 	for _, at := range files {
@@ -51,7 +54,7 @@ func damageReports(lines, files []string) (reports []damageReport) {
 		if json.Unmarshal([]byte(text), &line, jsontext.AllowDuplicateNames(true)) != nil { // two components, in lines of the server
 			continue
 		}
-		if strings.HasPrefix(line.Message, "a stored record is damaged") || strings.HasPrefix(line.Message, "a stored record was damaged") {
+		if slices.ContainsFunc(reportsOfAssay, func(prefix string) bool { return strings.HasPrefix(line.Message, prefix) }) {
 			if slices.Contains(streams, line.Stream) {
 				reports = append(reports, damageReport{line.Stream, line.Subject, line.Sequence})
 			}
@@ -61,7 +64,7 @@ func damageReports(lines, files []string) (reports []damageReport) {
 			continue
 		}
 		for _, stream := range streams {
-			if mentions(line.Message, stream) {
+			if stream != queue.StreamResponses && mentions(line.Message, stream) {
 				reports = append(reports, damageReport{stream: stream})
 			}
 		}
@@ -163,7 +166,8 @@ func namesDamage(lines, files []string) bool {
 }
 
 func TestDamageReports(t *testing.T) {
-	files := []string{"/data/nats/jetstream/$G/streams/ASSAY_FEEDBACK/msgs/1.blk", "/data/nats/jetstream/$G/streams/ASSAY_REWARDS/msgs/index.db", "/data/replicas/x/in-flight"}
+	files := []string{"/data/nats/jetstream/$G/streams/ASSAY_FEEDBACK/msgs/1.blk", "/data/nats/jetstream/$G/streams/ASSAY_REWARDS/msgs/index.db",
+		"/data/nats/jetstream/$G/streams/ASSAY_RESPONSES/msgs/1.blk", "/data/replicas/x/in-flight"}
 	reports := damageReports([]string{
 		`{"level":"warn","message":"Filestore [ASSAY_REWARDS] Stream state checksum did not match"}`,                                     // made again from the messages
 		`{"level":"warn","message":"Filestore [ASSAY_FEEDBACK] Stream state outdated, last block has additional entries, will rebuild"}`, // after every kill
@@ -174,9 +178,11 @@ func TestDamageReports(t *testing.T) {
 		`{"level":"error","stream":"ASSAY_FEEDBACK","subject":"","sequence":6,"message":"a stored record is damaged: ..."}`,
 		`{"level":"warn","component":"queue","component":"nats-server","message":"Filestore [ASSAY_REWARDS] indexCacheBuf corrupt record state in 1.blk: dlen 1"}`,
 		`{"level":"warn","component":"queue","component":"nats-server","message":"  Stream metafile \"/data/nats/jetstream/$G/streams/ASSAY_FEEDBACK/meta.inf\": checksums do not match"}`, // made again by assay
+		`{"level":"warn","component":"queue","component":"nats-server","message":"Filestore [ASSAY_RESPONSES] indexCacheBuf corrupt record state in 1.blk: dlen 1"}`,
+		`{"level":"error","stream":"ASSAY_RESPONSES","subject":"","sequence":7,"message":"a streamed response is missing, and has no result: ..."}`,
 		`not JSON, and ASSAY_FEEDBACK`,
 	}, files)
-	require.Equal(t, []damageReport{{"ASSAY_FEEDBACK", "a.b", 5}, {"ASSAY_FEEDBACK", "", 6}, {stream: "ASSAY_REWARDS"}}, reports)
+	require.Equal(t, []damageReport{{"ASSAY_FEEDBACK", "a.b", 5}, {"ASSAY_FEEDBACK", "", 6}, {"ASSAY_RESPONSES", "", 7}, {stream: "ASSAY_REWARDS"}}, reports)
 	require.Empty(t, damageReports([]string{`{"message":"Filestore [ASSAY_REWARDS_2] loadBlock error: x"}`}, files))
 }
 

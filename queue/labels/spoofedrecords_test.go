@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -59,7 +60,12 @@ func TestLabelsInPlaceOfUnrecognizedRecords(t *testing.T) {
 	labelstest.Accepts(t, f, 1, 0, labelstest.Labeled("copied", bag.Violation))
 	record, err := jstest.LastOf(t, q.Conn(), labels.RecordSubject(feedback.HashOf("copied"), feedback.HashOf("")))
 	require.NoError(t, err)
-	require.NotEmpty(t, record.Header.Get(jetstream.SequenceHeader), "as a direct get returns it")
+	for name, value := range map[string]string{ // as a direct get returns it
+		jetstream.StreamHeader: labels.StreamFeedback, jetstream.SubjectHeader: record.Subject,
+		jetstream.SequenceHeader: fmt.Sprint(record.Sequence), jetstream.TimeStampHeaer: record.Time.Format(time.RFC3339Nano),
+	} {
+		record.Header.Set(name, value)
+	}
 	for i := range 2 + labels.MinBatch {
 		msg := &nats.Msg{Subject: labels.RecordSubject(feedback.HashOf(fmt.Sprint("r", i)), feedback.HashOf("")), Header: maps.Clone(record.Header), Data: record.Data}
 		msg.Header.Set(jetstream.MsgIDHeader, fmt.Sprint("spoofed ", i))

@@ -55,6 +55,19 @@ func (d *Damage) ReportErased(r DamagedRecord) {
 	d.report(r, "a stored record was damaged, and is erased: a new one can be stored in its place; check the disk, and restore it from a backup or an export")
 }
 
+// ReportMissing reports the sequences of streamed responses that are missing and have no result,
+// of the first maxLost each.
+func (d *Damage) ReportMissing(stream string, sequences []uint64) {
+	for _, sequence := range sequences[:min(len(sequences), maxLost)] {
+		d.report(DamagedRecord{Stream: stream, Sequence: sequence},
+			"a streamed response is missing, and has no result: a file of its stream was damaged; check the disk, and publish the response again")
+	}
+	if more := len(sequences) - maxLost; more > 0 && d != nil {
+		d.log.Error().Str("stream", stream).Int("responses", more).Uint64("first", sequences[maxLost]).Uint64("last", sequences[len(sequences)-1]).
+			Msg("more streamed responses are missing, and have no result")
+	}
+}
+
 // Erased returns the records of a stream that were erased since the process started.
 func (d *Damage) Erased(stream string) (erased []DamagedRecord) {
 	if d == nil {

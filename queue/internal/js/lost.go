@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// maxLost limits the sequences that ReportLost reports to its Damage, of one stream.
+// maxLost limits the sequences that are reported one by one, of one stream at a time.
 const maxLost = 1000
 
 // ReportLost reports and returns the sequences that the server says that it has lost of
