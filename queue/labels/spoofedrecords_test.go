@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
