@@ -103,8 +103,15 @@ func (w *worker) shortestWindow(ctx context.Context) (time.Duration, error) {
 // counts as acknowledged, and delivers them to no one. Once the worker has created the
 // consumer again, it gets all that are left, recognizes those with a result, and scores the
 // others.
+//
+// A response that the server cannot read is reported instead: it is delivered to no one, also
+// if it was not acknowledged, and to no other consumer.
 func (w *worker) redeliver(ctx context.Context, state jetstream.StreamState, acknowledged uint64) {
 	oldest := state.FirstSeq
+	stays := state.Msgs > 0 && oldest == w.first
+	if w.first = oldest; stays && w.unreadable(ctx, oldest) {
+		return
+	}
 	if state.Msgs == 0 || oldest > acknowledged {
 		oldest = 0
 	}
@@ -113,17 +120,13 @@ func (w *worker) redeliver(ctx context.Context, state jetstream.StreamState, ack
 		return
 	}
 	w.leftover = 0
-	if w.unreadable(ctx, oldest) {
-		return
-	}
 	w.log.Warn().Uint64("sequence", oldest).Msg("the NATS server keeps responses that were acknowledged; they are delivered again")
 	if err := w.js.DeleteConsumer(ctx, StreamResponses, ConsumerScorer); err != nil {
 		w.log.Warn().Err(err).Msg("cannot remove the consumer of the responses")
 	}
 }
 
-// unreadable reports whether the server cannot read the oldest response, which it keeps, and
-// delivers to no one, also to another consumer.
+// unreadable reports whether the server keeps the oldest response and cannot read it.
 func (w *worker) unreadable(ctx context.Context, oldest uint64) bool {
 	stream, err := w.js.Stream(ctx, StreamResponses)
 	if err != nil {

@@ -80,7 +80,9 @@ func TestLostResponsesAreReported(t *testing.T) {
 			data, err := os.ReadFile(filepath.Join(dir, "1.blk"))
 			require.NoError(t, err)
 			at := 0
-			for range kept { // a record begins with its length; the highest bit is for headers
+			// A record begins with its length, whose highest bit is for headers, and its sequence.
+			// Among them are those of removed responses.
+			for binary.LittleEndian.Uint64(data[at+4:]) != kept+1 {
 				at += int(binary.LittleEndian.Uint32(data[at:]) &^ (1 << 31))
 			}
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "1.blk"), tc.damage(data, at), 0o600))

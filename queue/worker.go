@@ -125,6 +125,7 @@ type worker struct {
 	flight  sync.WaitGroup // the deliveries
 	monitor sync.WaitGroup // the loop that sends heartbeats and measures
 
+	first      uint64   // response that was the oldest when it was measured last
 	leftover   uint64   // see redeliver
 	clock      js.Clock // of the leader of the stream of responses
 	mu         sync.Mutex
