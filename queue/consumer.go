@@ -59,7 +59,7 @@ func (w *worker) consumer(ctx context.Context, again bool) (jetstream.Consumer, 
 			return consumer, err
 		}
 	}
-	return w.js.CreateOrUpdateConsumer(ctx, StreamResponses, jetstream.ConsumerConfig{
+	config := jetstream.ConsumerConfig{
 		Durable:       ConsumerScorer,
 		Description:   "scores responses; shared by all replicas of assay",
 		AckPolicy:     jetstream.AckExplicitPolicy,
@@ -68,7 +68,18 @@ func (w *worker) consumer(ctx context.Context, again bool) (jetstream.Consumer, 
 		// The server also counts deliveries that a crash interrupted, and would
 		// drop a response without notice. The worker counts instead, see fail.
 		MaxDeliver: -1,
-	})
+	}
+	consumer, err := w.js.CreateOrUpdateConsumer(ctx, StreamResponses, config)
+	if !js.NotCreated(err) || w.cfg.server == nil {
+		return consumer, err
+	}
+	// Its files may be damaged. What they say is not needed: a response that is still in the
+	// stream has no result, or is recognized by it.
+	w.log.Warn().Err(err).Msg("the NATS server cannot load the consumer of the responses; its files are removed, and it is created again")
+	if err := w.cfg.server.RemoveConsumer(StreamResponses, ConsumerScorer); err != nil {
+		return nil, err
+	}
+	return w.js.CreateOrUpdateConsumer(ctx, StreamResponses, config)
 }
 
 // responsesInfo returns the state of the stream of responses, and sets the clock of the

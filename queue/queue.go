@@ -214,7 +214,7 @@ func (q *Queue) Start(ctx context.Context, scorer Scorer) error {
 		return err
 	}
 	cfg := q.cfg.Worker
-	cfg.domain, cfg.damage, cfg.embedded = q.cfg.Conn.Domain, q.damage, q.server != nil
+	cfg.domain, cfg.damage, cfg.server = q.cfg.Conn.Domain, q.damage, q.server
 	worker, err := startWorker(ctx, q.nc, q.js, scorer, cfg, q.log, q.metrics)
 	if err != nil {
 		return errors.Join(err, service.drain(ctx))

@@ -68,7 +68,7 @@ type bookkeeper struct {
 // keepBooks starts to keep the ledger, if the server is in this process: the servers of a cluster
 // have copies of what one of them has lost.
 func (w *worker) keepBooks(ctx context.Context) error {
-	if !w.cfg.embedded {
+	if w.cfg.server == nil {
 		return nil
 	}
 	stream, err := w.js.Stream(ctx, registry.StreamState)

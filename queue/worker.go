@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"assay/internal/trace"
+	"assay/queue/embedded"
 	"assay/queue/internal/dedup"
 	"assay/queue/internal/js"
 	"assay/rewardmodel"
@@ -56,9 +57,9 @@ type WorkerConfig struct {
 	// none: then a response that kills processes is delivered forever.
 	Journal string
 
-	domain   string // of JetStream; "" for the domain of the server
-	damage   *js.Damage
-	embedded bool // the server is in this process
+	domain string // of JetStream; "" for the domain of the server
+	damage *js.Damage
+	server *embedded.Server // nil: it is not in this process
 }
 
 // The defaults of a WorkerConfig.
@@ -371,7 +372,7 @@ func (w *worker) measureStream(ctx context.Context, acknowledged uint64) {
 		oldest = info.TimeStamp.Sub(info.State.FirstTime) // both are times of the server
 	}
 	w.metrics.oldest.Set(max(oldest, 0).Seconds())
-	if w.cfg.embedded {
+	if w.cfg.server != nil {
 		w.redeliver(ctx, info.State, acknowledged)
 	}
 }

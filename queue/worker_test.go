@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -370,12 +372,44 @@ func TestReplicasShareTheWork(t *testing.T) {
 	require.NotZero(t, worked[1].Load())
 }
 
+// A consumer whose files are damaged is created again, and gets the responses that are left.
+func TestConsumerOnDamagedFiles(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(data []byte) []byte{
+		"empty":        func([]byte) []byte { return nil },
+		"cut":          func(data []byte) []byte { return data[:len(data)/2] },
+		"cut to bytes": func(data []byte) []byte { return data[:min(3, len(data))] },
+		"zeros":        func(data []byte) []byte { return make([]byte, len(data)) },
+	} {
+		for _, file := range []string{"o.dat", "meta.inf", "meta.sum"} {
+			t.Run(name+" "+file, func(t *testing.T) {
+				t.Parallel()
+				cfg := testConfig(t)
+				q := startQueue(t, cfg, unavailable("seq-2"))
+				for range 3 {
+					publish(t, q, "x", "", item("Hello."))
+				}
+				require.Eventually(t, func() bool { return jstest.Count(q.js, StreamRewards) == 1 }, jstest.Timeout, 5*time.Millisecond)
+				closeQueue(t, q)
+				path := filepath.Join(cfg.Server.DataDir, "nats/jetstream/$G/streams", StreamResponses, "obs", ConsumerScorer, file)
+				data, err := os.ReadFile(path)
+				require.NoError(t, err)
+				require.NoError(t, os.WriteFile(path, damage(data), 0o600))
+
+				q = startQueue(t, cfg, scorerFunc(good))
+				awaitEmpty(t, q)
+				require.Equal(t, 3, jstest.Count(q.js, StreamRewards))
+			})
+		}
+	}
+}
+
 // A response that the server counts as acknowledged, and keeps, gets its reward, or is
 // recognized if it has one.
 func TestAcknowledgedResponsesThatAreLeft(t *testing.T) {
 	t.Parallel()
 	q := openQueue(t, testConfig(t))
-	w, err := newWorker(q.nc, q.js, scorerFunc(good), WorkerConfig{embedded: true}, q.log, q.metrics)
+	w, err := newWorker(q.nc, q.js, scorerFunc(good), WorkerConfig{server: q.server}, q.log, q.metrics)
 	require.NoError(t, err)
 	_, err = w.attach(jstest.Context(t), false)
 	require.NoError(t, err)

@@ -204,8 +204,17 @@ func (s *Server) eraseLabels() {
 }
 
 func (s *Server) labelBlocks() blocks.Stream {
-	return blocks.Stream{Name: labels.StreamFeedback, Subject: js.SubjectOf,
-		Dir: filepath.Join(s.cfg.DataDir, "nats", "jetstream", "$G", "streams", labels.StreamFeedback, "msgs")}
+	return blocks.Stream{Name: labels.StreamFeedback, Subject: js.SubjectOf, Dir: filepath.Join(s.streamDir(labels.StreamFeedback), "msgs")}
+}
+
+func (s *Server) streamDir(name string) string {
+	return filepath.Join(s.cfg.DataDir, "nats", "jetstream", "$G", "streams", name)
+}
+
+// RemoveConsumer removes the files of a consumer that the server could not load, and
+// cannot create while they are there.
+func (s *Server) RemoveConsumer(stream, consumer string) error {
+	return os.RemoveAll(filepath.Join(s.streamDir(stream), "obs", consumer))
 }
 
 // probe checks that a file can be written.

@@ -17,6 +17,7 @@ const (
 	codeNotLeader        jetstream.ErrorCode = 10009
 	codeStreamOffline    jetstream.ErrorCode = 10118
 	codeConsumerOffline  jetstream.ErrorCode = 10119
+	codeConsumerCreate   jetstream.ErrorCode = 10012 // of many causes, which only the log of the server has
 	codeMsgIDInFlight    jetstream.ErrorCode = 10158 // a message with this id is being stored
 	codeSequenceNotKnown jetstream.ErrorCode = 10163 // the last sequence of the subject is not known yet
 	codeAccountFull      jetstream.ErrorCode = 10002
@@ -68,6 +69,12 @@ func WrongSequence(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
 		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}
+
+// NotCreated reports whether the server could not create a consumer.
+func NotCreated(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == codeConsumerCreate
 }
 
 // TooLarge reports whether a message is larger than the server or the stream
