@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// A file of packed weights decides every score, and its checksum is beside it, so that whoever can write the file, or
+// A file of packed weights decides every score, and contains its own checksum, so that a user who can write the file, or
 // replace it in its directory, can choose the scores. As OpenSSH does with keys, assay uses only what nobody but the user
 // of the process, and root, can write.
 
