@@ -29,9 +29,7 @@ func TestAnEmptyNodeElectsNobodyThatIsBehind(t *testing.T) {
 	c := queuetest.StartPartitionable(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), electionTimeout)
 	defer cancel()
-	labelsOn(t, c, 0) // creates the streams
-	c.Healthy(labels.StreamFeedback)
-	leader := c.Leader(labels.StreamFeedback)
+	leader := leaderOfLabels(t, c)
 	emptied, behind := (leader+1)%3, (leader+2)%3
 	f := labelsOn(t, c, leader)
 	c.Isolate(behind, queuetest.Refusing)

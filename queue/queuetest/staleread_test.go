@@ -27,6 +27,14 @@ func labelsOn(t *testing.T, c *queuetest.Cluster, node int) *labels.Log {
 	return queuetest.Open(t, queue.Config{Conn: queue.ConnConfig{URL: gate.URL()}, Streams: queue.StreamsConfig{Replicas: 3}}).Labels()
 }
 
+// leaderOfLabels creates the streams, and returns the node that leads the labels.
+func leaderOfLabels(t *testing.T, c *queuetest.Cluster) int {
+	t.Helper()
+	labelsOn(t, c, 0)
+	c.Healthy(labels.StreamFeedback)
+	return c.Leader(labels.StreamFeedback)
+}
+
 // label stores a label.
 func label(ctx context.Context, t *testing.T, f *labels.Log, id string) {
 	t.Helper()
@@ -44,9 +52,7 @@ func TestWithdrawalOnAServerThatIsBehind(t *testing.T) {
 	c := queuetest.StartPartitionable(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), electionTimeout)
 	defer cancel()
-	labelsOn(t, c, 0) // creates the streams
-	c.Healthy(labels.StreamFeedback)
-	leader := c.Leader(labels.StreamFeedback)
+	leader := leaderOfLabels(t, c)
 	behind := (leader + 1) % 3
 	first, late := labelsOn(t, c, leader), labelsOn(t, c, behind)
 	c.Isolate(behind, queuetest.Slow)
@@ -82,9 +88,7 @@ func TestWithdrawalOnALeaderThatWasReplaced(t *testing.T) {
 	c := queuetest.StartPartitionable(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), electionTimeout)
 	defer cancel()
-	labelsOn(t, c, 0)
-	c.Healthy(labels.StreamFeedback)
-	leader := c.Leader(labels.StreamFeedback)
+	leader := leaderOfLabels(t, c)
 	old, others := labelsOn(t, c, leader), labelsOn(t, c, (leader+1)%3)
 	require.NoError(t, old.CaughtUp(ctx))
 	c.Isolate(leader, queuetest.Swallowing)
