@@ -20,9 +20,9 @@ ASSISTANT := $(foreach set,harmless documents responses gptfuzz jailbreakbench,$
 
 # Packages tested without the race detector: those that link libtorch, or whose tests
 # do, also at second hand. A build with it compiles the wrappers of libtorch a second
-# time, which only `make test-all` does. The segmenter starts no goroutine, and its search for costly texts takes
-# four times as long with it; packages that call the segmenter concurrently compile it
-# with the detector.
+# time, which only `make test-all` does. The segmenter starts no goroutine, and its search
+# for costly texts takes four times as long with it; packages that call the segmenter
+# concurrently compile it with the detector.
 unraced = go list -test -f '{{.ImportPath}} {{join .Deps " "}}' ./... \
 	| awk '$$2 !~ /^\[/ && ($$1 ~ /\/segmenter$$/ || / github\.com\/sugarme\/gotch( |$$)/) { sub(/\.test$$/, "", $$1); print $$1 }' | sort -u
 
