@@ -188,7 +188,7 @@ func (c *peersCmd) models(ctx context.Context, dir bench.Dir) ([]bench.Model, er
 			}
 		}
 		if err == nil {
-			models[i], err = benchModel(found)
+			models[i], err = benchModel(found, dir.Path)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("--models %s: %w", name, err)
@@ -197,8 +197,13 @@ func (c *peersCmd) models(ctx context.Context, dir bench.Dir) ([]bench.Model, er
 	return models, nil
 }
 
-// benchModel reads the properties of a checkpoint that the benchmark needs.
-func benchModel(dir string) (m bench.Model, err error) {
+// benchModel reads the properties of a checkpoint that the benchmark needs. All servers get its weights as floats, if
+// necessary in a copy in the directory copies.
+func benchModel(dir, copies string) (m bench.Model, err error) {
+	name := filepath.Base(dir)
+	if dir, err = floatModel(dir, copies); err != nil {
+		return m, err
+	}
 	if dir, err = filepath.Abs(dir); err != nil {
 		return m, err
 	}
@@ -220,7 +225,7 @@ func benchModel(dir string) (m bench.Model, err error) {
 	}
 	shape := bench.Shape{Hidden: ckpt.Config.HiddenSize, Layers: ckpt.Config.Layers, Intermediate: ckpt.Config.Intermediate}
 	return bench.Model{
-		Name: filepath.Base(dir), Dir: dir, Shape: shape, MaxLength: ckpt.MaxLength(),
+		Name: name, Version: ckpt.Manifest.Version, Dir: dir, Shape: shape, MaxLength: ckpt.MaxLength(),
 		Violation: labels[0].Violation, Compliant: labels[0].Compliant, Tokenizer: tok,
 	}, nil
 }

@@ -210,16 +210,24 @@ func (c *trainCmd) withEncoder(work *trainWork, precision encoder.Precision, row
 
 // withPyTorch takes them with PyTorch.
 func (c *trainCmd) withPyTorch(ctx context.Context, work *trainWork) (run trainRun, err error) {
-	f, err := os.CreateTemp("", "assay-bench-*.json")
+	dir, err := os.MkdirTemp("", "assay-bench-*")
 	if err != nil {
 		return run, err
 	}
-	defer os.Remove(f.Name())
-	err = errors.Join(json.NewEncoder(f).Encode(work), f.Close())
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	floats := *work
+	if floats.Model, err = floatModel(work.Model, dir); err != nil {
+		return run, err
+	}
+	text, err := json.Marshal(floats)
 	if err != nil {
 		return run, err
 	}
-	cmd := exec.CommandContext(ctx, c.Python, c.Script, f.Name())
+	file := filepath.Join(dir, "work.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return run, err
+	}
+	cmd := exec.CommandContext(ctx, c.Python, c.Script, file)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -76,7 +77,7 @@ func (d Dir) environment(ctx context.Context, name string) (string, error) {
 
 // exported returns the directory of the model as the server reads it, and exports it where it is missing.
 func (d Dir) exported(ctx context.Context, python string, s Server, m Model, sentences []string) (string, error) {
-	dir := d.path(s.env + "-" + m.Name)
+	dir := d.path(s.env + "-" + cmp.Or(m.Version, m.Name))
 	if _, err := os.Stat(filepath.Join(dir, s.exports)); err == nil {
 		return dir, nil
 	}

@@ -15,6 +15,7 @@ import (
 // Model is a checkpoint that the servers serve.
 type Model struct {
 	Name                 string
+	Version              string // of the checkpoint; empty if it has none
 	Dir                  string
 	Shape                Shape
 	MaxLength            int // tokens of an utterance

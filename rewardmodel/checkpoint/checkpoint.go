@@ -166,7 +166,12 @@ func (c *Checkpoint) resolve() error {
 		if !slices.Equal(t.shape, spec.Shape) {
 			return fmt.Errorf("%s: tensor %q has shape %v, but config.json implies %v: %w", t.shard.name, t.name, t.shape, spec.Shape, ErrDamaged)
 		}
-		if !t.dtype.Float() {
+		switch {
+		case t.dtype == I8 && c.Config.quantized() && Quantizable(spec):
+			if err := c.checkScales(t); err != nil {
+				return err
+			}
+		case !t.dtype.Float():
 			return fmt.Errorf("%s: tensor %q is %s; weights must be F32, F16 or BF16: %w", t.shard.name, t.name, t.dtype, ErrUnsupported)
 		}
 		c.alias[spec.Name] = t.name

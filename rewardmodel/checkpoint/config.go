@@ -309,8 +309,8 @@ func (cfg *Config) refuseVariants(file configFile) error {
 		return unsupported("add_cross_attention is true; only encoders are supported")
 	case len(file.Pruned) > 0:
 		return unsupported("pruned_heads is not empty; save the model with whole heads")
-	case len(file.Quantization) > 0 && file.Quantization.Kind() != 'n':
-		return unsupported("quantization_config is set; use the weights in float32, float16 or bfloat16")
+	case set(file.Quantization):
+		return checkQuantization(file.Quantization)
 	}
 	return nil
 }

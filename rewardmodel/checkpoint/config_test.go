@@ -179,7 +179,7 @@ func FuzzParseConfig(f *testing.F) {
 			}
 			return
 		}
-		text, err := out.marshal(F32)
+		text, err := out.marshal(F32, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

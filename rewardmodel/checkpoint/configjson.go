@@ -44,8 +44,8 @@ func (cfg Config) forWriting(aspects []Aspect) (out Config, rows []int, err erro
 }
 
 // marshal renders config.json: the file as read, without the fields that describe
-// its origin, overwritten by every field of cfg.
-func (cfg Config) marshal(dtype DType) ([]byte, error) {
+// its origin, overwritten by every field of cfg. quantized is nil for weights that are all floats.
+func (cfg Config) marshal(dtype DType, quantized *quantization) ([]byte, error) {
 	out := map[string]any{}
 	var family string
 	if raw, ok := cfg.raw["model_type"]; ok {
@@ -86,6 +86,9 @@ func (cfg Config) marshal(dtype DType) ([]byte, error) {
 		"dtype":                        dtype.torchName(),
 		"torch_dtype":                  dtype.torchName(), // the name before transformers 4.56
 	})
+	if quantized != nil {
+		out["quantization_config"] = quantized
+	}
 	if cfg.NumLabels > 2 { // one independent pair per aspect
 		out["problem_type"] = "multi_label_classification"
 	}

@@ -9,12 +9,14 @@ import (
 // header.
 type DType string
 
-// The element types that weights may have, and I64, which old checkpoints use
-// for a buffer of position numbers that no model reads.
+// The element types that weights may have, I8 only with scales (see Quantize),
+// and I64, which old checkpoints use for a buffer of position numbers that no
+// model reads.
 const (
 	F32  DType = "F32"
 	F16  DType = "F16"
 	BF16 DType = "BF16"
+	I8   DType = "I8"
 	I64  DType = "I64"
 )
 
@@ -22,7 +24,7 @@ const (
 // not define or that packs several elements into a byte.
 func (d DType) Size() int {
 	switch d {
-	case "BOOL", "U8", "I8", "F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ":
+	case "BOOL", "U8", I8, "F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ":
 		return 1
 	case F16, BF16, "I16", "U16":
 		return 2
@@ -34,7 +36,7 @@ func (d DType) Size() int {
 	return 0
 }
 
-// Float reports whether d is a type that weights may have: F32, F16 or BF16.
+// Float reports whether d is F32, F16 or BF16.
 func (d DType) Float() bool { return d == F32 || d == F16 || d == BF16 }
 
 // torchName is how config.json names the type.
@@ -96,10 +98,14 @@ func (d DType) exponentBits() (all, lowest uint64) {
 	return 0, 0
 }
 
-// widen converts the little-endian elements of b to dst, exactly: every F16
+// widen converts the little-endian elements of b to dst, exactly: every I8, F16
 // and BF16 value is also a float32. len(b) is len(dst)*d.Size().
 func (d DType) widen(dst []float32, b []byte) {
 	switch d {
+	case I8:
+		for i := range dst {
+			dst[i] = float32(int8(b[i]))
+		}
 	case F32:
 		for i := range dst {
 			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
@@ -128,3 +134,6 @@ func halfToFloat(h uint16) float32 {
 	}
 	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
 }
+
+// weight reports whether weights may have the type: a float, or I8 with scales.
+func (d DType) weight() bool { return d.Float() || d == I8 }

@@ -53,7 +53,7 @@ func TestParseModernBert(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text, err := out.marshal(F32)
+			text, err := out.marshal(F32, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -31,10 +31,11 @@ func (c *Checkpoint) ReadTensor(name string, dst []byte) error {
 }
 
 // Float32 returns the tensor of that canonical or stored name, row-major, as
-// float32; F16 and BF16 are widened exactly. It fails as ReadFloat32 does.
+// float32: F16 and BF16 widened exactly, I8 multiplied by its scales. It fails as
+// ReadFloat32 does.
 func (c *Checkpoint) Float32(name string) ([]float32, error) {
 	info, ok := c.Info(name)
-	if !ok || !info.DType.Float() {
+	if !ok || !info.DType.weight() {
 		return nil, c.ReadFloat32(name, nil)
 	}
 	dst := make([]float32, info.Elements())
@@ -46,14 +47,18 @@ func (c *Checkpoint) Float32(name string) ([]float32, error) {
 
 // ReadFloat32 fills dst with the tensor as Float32 returns it; len(dst) must
 // be its number of elements. The error wraps ErrNoTensor, ErrNotFinite,
-// ErrUnsupported (not a float) or that of the file.
+// ErrUnsupported (not a weight) or that of the file.
 func (c *Checkpoint) ReadFloat32(name string, dst []float32) error {
 	t, err := c.find(name)
 	if err != nil {
 		return err
 	}
-	if !t.dtype.Float() {
+	if !t.dtype.weight() {
 		return fmt.Errorf("checkpoint %s: tensor %q is %s, not a float: %w", c.Dir, t.name, t.dtype, ErrUnsupported)
+	}
+	scales, err := c.scales(t)
+	if err != nil {
+		return err
 	}
 	width := t.dtype.Size()
 	if int64(len(dst)) != (t.end-t.start)/int64(width) {
@@ -67,6 +72,7 @@ func (c *Checkpoint) ReadFloat32(name string, dst []float32) error {
 			return err
 		}
 		t.dtype.widen(dst[at:at+n], part)
+		t.multiply(dst[at:at+n], at, scales)
 		at += n
 	}
 	return nil
@@ -83,8 +89,12 @@ func (c *Checkpoint) ReadAs(name string, dtype DType, dst []byte) error {
 	switch {
 	case t.dtype == dtype:
 		return c.ReadTensor(name, dst)
-	case !t.dtype.Float() || !dtype.Float():
+	case !t.dtype.weight() || !dtype.Float():
 		return fmt.Errorf("checkpoint %s: tensor %q is %s, which cannot be read as %s: %w", c.Dir, t.name, t.dtype, dtype, ErrUnsupported)
+	}
+	scales, err := c.scales(t)
+	if err != nil {
+		return err
 	}
 	elements := int((t.end - t.start) / int64(t.dtype.Size()))
 	if len(dst) != elements*dtype.Size() {
@@ -99,6 +109,7 @@ func (c *Checkpoint) ReadAs(name string, dtype DType, dst []byte) error {
 			return err
 		}
 		t.dtype.widen(values[:n], part)
+		t.multiply(values[:n], at, scales)
 		dtype.narrow(dst[at*dtype.Size():at*dtype.Size()], values[:n]) // in place: the capacity is dst's
 	}
 	return nil

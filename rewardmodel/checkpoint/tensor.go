@@ -9,11 +9,13 @@ import (
 )
 
 // Tensor is a tensor to write: a canonical name, its type and shape, and a
-// function that writes its little-endian, row-major bytes.
+// function that writes its little-endian, row-major bytes. Scales are the factors
+// of its rows, for I8 only.
 type Tensor struct {
 	Name    string
 	DType   DType
 	Shape   []int
+	Scales  []float32
 	WriteTo func(w io.Writer) error
 }
 
@@ -33,7 +35,11 @@ func (c *Checkpoint) Tensor(canonical string) (Tensor, error) {
 	if err != nil {
 		return Tensor{}, err
 	}
-	return Tensor{Name: canonical, DType: t.dtype, Shape: slices.Clone(t.shape), WriteTo: func(w io.Writer) error {
+	scales, err := c.scales(t)
+	if err != nil {
+		return Tensor{}, err
+	}
+	return Tensor{Name: canonical, DType: t.dtype, Shape: slices.Clone(t.shape), Scales: scales, WriteTo: func(w io.Writer) error {
 		size := t.end - t.start
 		buffer := make([]byte, min(chunk, size))
 		for at := int64(0); at < size; {

@@ -36,7 +36,7 @@ func readGolden(t *testing.T, name string) golden {
 }
 
 // transformers loads a written checkpoint and computes the same logits as for the
-// original. $ASSAY_PYTHON is a Python with transformers.
+// original. $ASSAY_PYTHON is a Python with transformers and compressed-tensors.
 func TestTransformersLoads(t *testing.T) {
 	python := os.Getenv("ASSAY_PYTHON")
 	if python == "" {
@@ -46,7 +46,7 @@ func TestTransformersLoads(t *testing.T) {
 	input := map[string][][]int{}
 	var directories []string
 	for _, name := range []string{
-		"roberta-aspects", "bert-aspects", "roberta-two", "roberta-reversed", "roberta-one", "roberta-sharded", "roberta-bf16",
+		"roberta-aspects", "bert-aspects", "roberta-two", "roberta-reversed", "roberta-one", "roberta-sharded", "roberta-bf16", "roberta-int8",
 		"bert-two", "bert-reversed", "bert-one", "bert-f16",
 		"deberta-v3", "deberta-v2", "deberta-c2p", "deberta-p2c", "deberta-shared-c2p", "deberta-shared-p2c", "deberta-content",
 		"modernbert-two", "modernbert-mean", "modernbert-one", "modernbert-bf16", "modernbert-wide",

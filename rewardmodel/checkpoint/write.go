@@ -90,7 +90,7 @@ func fillDirectory(tmp string, cfg Config, man Manifest, tensors []Tensor, files
 	if rows != nil {
 		permuteRows(tensors, out.headName(), rows)
 	}
-	config, err := out.marshal(mainType(tensors))
+	config, err := out.marshal(mainType(tensors), out.quantizationOf(tensors))
 	if err != nil {
 		return err
 	}
@@ -149,24 +149,31 @@ func complete(cfg Config, tensors []Tensor) ([]Tensor, error) {
 		if !slices.Equal(t.Shape, shape) {
 			return nil, fmt.Errorf("tensor %q has shape %v, but the configuration implies %v", t.Name, t.Shape, shape)
 		}
-		if !t.DType.Float() {
-			return nil, fmt.Errorf("tensor %q is %s; weights must be F32, F16 or BF16: %w", t.Name, t.DType, ErrUnsupported)
+		switch {
+		case t.DType == I8 && !Quantizable(TensorSpec{t.Name, t.Shape}):
+			return nil, fmt.Errorf("tensor %q is I8, which only the matrices of layers may be: %w", t.Name, ErrUnsupported)
+		case t.DType == I8 && len(t.Scales) != t.Shape[0]:
+			return nil, fmt.Errorf("tensor %q has %d scales for its %d rows", t.Name, len(t.Scales), t.Shape[0])
+		case !t.DType.weight():
+			return nil, fmt.Errorf("tensor %q is %s; weights must be F32, F16, BF16 or I8: %w", t.Name, t.DType, ErrUnsupported)
 		}
 		delete(shapes, t.Name)
 	}
 	if len(shapes) > 0 {
 		return nil, fmt.Errorf("tensor %q is missing, which %s needs", sortedKeys(shapes)[0], cfg.Architecture)
 	}
-	return slices.SortedFunc(slices.Values(tensors), func(a, b Tensor) int {
+	return slices.SortedFunc(slices.Values(withScales(tensors)), func(a, b Tensor) int {
 		return cmp.Or(cmp.Compare(b.DType.Size(), a.DType.Size()), cmp.Compare(a.Name, b.Name))
 	}), nil
 }
 
-// mainType is the most common type of the weights.
+// mainType is the most common float type of the weights.
 func mainType(tensors []Tensor) DType {
 	count := map[DType]int64{}
 	for _, t := range tensors {
-		count[t.DType] += t.bytes()
+		if t.DType.Float() {
+			count[t.DType] += t.bytes()
+		}
 	}
 	return slices.MaxFunc(slices.Sorted(maps.Keys(count)), func(a, b DType) int { return cmp.Compare(count[a], count[b]) })
 }

@@ -226,7 +226,7 @@ func TestWriteRejects(t *testing.T) {
 		{"tensor twice", func(x *call) { x.tensors = append(x.tensors, x.tensors[0]) }, "given twice"},
 		{"unknown tensor", func(x *call) { x.tensors[0].Name = "ghost" }, `tensor "ghost" is given twice or does not belong to BertForSequenceClassification`},
 		{"another shape", func(x *call) { x.tensors[0].Shape = []int{16, 96} }, "the configuration implies [96 16]"},
-		{"another type", func(x *call) { x.tensors[0].DType = I64 }, "weights must be F32, F16 or BF16"},
+		{"another type", func(x *call) { x.tensors[0].DType = I64 }, "weights must be F32, F16, BF16 or I8"},
 		{"too few bytes", body("1234"), "6140 bytes are missing"},
 		{"too many bytes", body(strings.Repeat("12345678", 800)), "more than the 6144 bytes"},
 		{"source fails", func(x *call) {

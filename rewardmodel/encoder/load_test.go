@@ -117,6 +117,12 @@ func TestBytes(t *testing.T) {
 			t.Errorf("%s takes %d bytes (%v), not %d", precision, got, err, size*elements)
 		}
 	}
+	if r.hasInt8() == nil {
+		quantized := openCheckpoint(t, filepath.Join("../checkpoint/testdata", "roberta-int8"))
+		if got, err := r.Bytes(quantized, Auto); err != nil || got != 4*elements {
+			t.Errorf("to load quantized weights in int8 takes %d bytes (%v), not those of fp32, %d", got, err, 4*elements)
+		}
+	}
 	if _, err := r.Bytes(ckpt, "fp4"); err == nil {
 		t.Error("an unknown precision has a size")
 	}

@@ -19,7 +19,8 @@ import (
 // Precision is the dtype of a model's layers.
 type Precision string
 
-// The precisions. Auto is bf16 on a GPU or a CPU with bf16 dot products, else fp32. Int8 is only for scoring on a CPU.
+// The precisions. Auto is int8 for scoring with a checkpoint whose weights are, where Int8 is supported; else bf16 on a GPU
+// or a CPU with bf16 dot products, else fp32. Int8 is only for scoring on a CPU.
 const (
 	Auto Precision = "auto"
 	FP32 Precision = "fp32"
@@ -41,6 +42,14 @@ func (r *Runtime) resolve(p Precision) (gotch.DType, Precision, error) {
 		return gotch.BFloat16, p, nil
 	}
 	return gotch.Float, p, fmt.Errorf("encoder: unknown precision %q; use auto, fp32 or bf16, or int8 for scoring only", p)
+}
+
+// scoring is the precision in which a checkpoint scores.
+func (r *Runtime) scoring(ckpt *checkpoint.Checkpoint, p Precision) Precision {
+	if (p == "" || p == Auto) && ckpt.Quantized() && r.supportsInt8(ckpt.Config) == nil {
+		return Int8
+	}
+	return p
 }
 
 // Precisions returns the precisions that this machine supports for loading a model.
@@ -69,6 +78,7 @@ type Model struct {
 // Int8 takes longer: it reads the weights as float32 and scores built-in texts in both precisions, which requires the
 // checkpoint's tokenizer. It fails with ErrPrecision when scores change by more than RuntimeOptions.PrecisionLimit.
 func (r *Runtime) Load(ckpt *checkpoint.Checkpoint, precision Precision) (*Model, error) {
+	precision = r.scoring(ckpt, precision)
 	if precision == Int8 {
 		if err := r.supportsInt8(ckpt.Config); err != nil {
 			return nil, err
@@ -109,7 +119,7 @@ func (r *Runtime) loadPlain(ckpt *checkpoint.Checkpoint, precision Precision) (*
 // where loading also needs main memory for the largest tensor. For Int8 it returns the bytes of FP32, because loading
 // needs that much.
 func (r *Runtime) Bytes(ckpt *checkpoint.Checkpoint, precision Precision) (int64, error) {
-	if precision == Int8 {
+	if precision = r.scoring(ckpt, precision); precision == Int8 {
 		precision = FP32
 	}
 	kind, _, err := r.resolve(precision)

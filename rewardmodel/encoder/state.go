@@ -2,6 +2,7 @@ package encoder
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -170,21 +171,33 @@ func (l *Learner) Config() checkpoint.Config {
 // Aspects returns the names of the aspects, in the order of the logits.
 func (l *Learner) Aspects() []string { return slices.Clone(l.net.aspects) }
 
-// Tensors returns the weights for checkpoint.Write with Config, converted to dtype. They are valid until the learner's
-// next step.
+// Tensors returns the weights for checkpoint.Write with Config, converted to dtype; with I8, what cannot be quantized is
+// BF16. They are valid until the learner's next step.
 func (l *Learner) Tensors(dtype checkpoint.DType) ([]checkpoint.Tensor, error) {
+	quantize := dtype == checkpoint.I8
+	if quantize {
+		dtype = checkpoint.BF16
+	}
 	kind, err := dtypeOf(dtype)
 	if err != nil {
 		return nil, err
 	}
-	shapes := map[string][]int{}
+	specs := map[string]checkpoint.TensorSpec{}
 	for _, s := range checkpoint.Specs(l.Config(), true) {
-		shapes[s.Name] = s.Shape
+		specs[s.Name] = s
 	}
 	var tensors []checkpoint.Tensor
 	for _, p := range l.params {
 		for part, name := range p.names {
-			shape := shapes[name]
+			shape := specs[name].Shape
+			if quantize && checkpoint.Quantizable(specs[name]) {
+				values, err := l.values(p, part, shape)
+				if err != nil {
+					return nil, err
+				}
+				tensors = append(tensors, checkpoint.Quantize(name, shape, values))
+				continue
+			}
 			tensors = append(tensors, checkpoint.Tensor{Name: name, DType: dtype, Shape: shape,
 				WriteTo: func(w io.Writer) error {
 					return l.runtime.do(func() error { return l.writeTensor(w, p, part, shape, kind) })
@@ -192,6 +205,15 @@ func (l *Learner) Tensors(dtype checkpoint.DType) ([]checkpoint.Tensor, error) {
 		}
 	}
 	return tensors, nil
+}
+
+// values copies the part-th tensor of a parameter.
+func (l *Learner) values(p param, part int, shape []int) ([]float32, error) {
+	var mem bytes.Buffer
+	err := l.runtime.do(func() error { return l.writeTensor(&mem, p, part, shape, gotch.Float) })
+	values := make([]float32, mem.Len()/4)
+	copy(asBytes(values), mem.Bytes())
+	return values, err
 }
 
 // writeTensor writes the part-th tensor of a parameter as kind.

@@ -48,7 +48,7 @@ type Train struct {
 	Calibrate  bool   `default:"true" negatable:"" help:"Calibrate the scores to probabilities of the bag labels after the last epoch (Platt scaling); their order does not change."`
 	Embeddings string `default:"dense" enum:"dense,touched" help:"Rows of the word embeddings that a step updates (${enum}): all, as in Adam, or only those in the mini-batch."`
 
-	DType     string   `default:"fp32" name:"dtype" enum:"fp32,bf16" help:"Dtype of the written weights (${enum})."`
+	DType     string   `default:"fp32" name:"dtype" enum:"fp32,bf16,int8" help:"Dtype of the written weights (${enum}); int8: the matrices of the layers are quantized, row by row, and the rest is bf16."`
 	ModelName string   `help:"Model name in the version; default: the name of the output directory."`
 	DataName  []string `help:"Names of the data sets, recorded in assay.json."`
 	Progress  string   `default:"auto" enum:"auto,json" help:"Progress reports (${enum}): auto, a bar on a terminal, log lines otherwise; json, in addition JSON Lines on standard output, at most one per second and one at the end of each stage."`

@@ -18,14 +18,13 @@ import (
 	"assay/sidecar/localmodel"
 )
 
+// storedTypes are the types of --dtype.
+var storedTypes = map[string]checkpoint.DType{"fp32": checkpoint.F32, "bf16": checkpoint.BF16, "int8": checkpoint.I8}
+
 // write writes the checkpoint directory. The version is the model's name and a digest of all inputs of the run, so that
 // no two models have the same version.
 func (c *Train) write(base *checkpoint.Checkpoint, learner *encoder.Learner, aspects []encoder.AspectInit, results []train.Result, digest string, options localmodel.BagOptions) (checkpoint.Manifest, error) {
-	dtype := checkpoint.F32
-	if c.DType == "bf16" {
-		dtype = checkpoint.BF16
-	}
-	tensors, err := learner.Tensors(dtype)
+	tensors, err := learner.Tensors(storedTypes[c.DType])
 	if err != nil {
 		return checkpoint.Manifest{}, err
 	}

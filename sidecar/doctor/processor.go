@@ -68,7 +68,8 @@ func (p processor) findings() []Finding {
 	case p.arch == "amd64" && (p.setting == "" || p.setting == encoder.Auto) && !p.avx512bf16:
 		return finding(Warning, " is fp32 without AVX-512 BF16", "nothing to set; a processor with AVX-512 BF16 scores faster")
 	case p.setting == "" || p.setting == encoder.Auto:
-		return finding(OK, map[bool]string{true: " is bf16", false: " is fp32"}[p.avx512bf16], "")
+		floats := map[bool]string{true: " is bf16", false: " is fp32"}[p.avx512bf16]
+		return finding(OK, floats+map[bool]string{true: ", and int8 for weights stored in int8"}[int8], "")
 	}
 	return finding(OK, "", "")
 }

@@ -19,7 +19,7 @@ type Flags struct {
 
 // ComputeFlags specify how libtorch computes.
 type ComputeFlags struct {
-	Precision string  `default:"auto" enum:"auto,fp32,bf16,int8" help:"Dtype of the computation (${enum}); auto selects bf16 where the hardware supports it. int8 is faster, for scoring only, and is validated against fp32 when the model is loaded."`
+	Precision string  `default:"auto" enum:"auto,fp32,bf16,int8" help:"Dtype of the computation (${enum}); auto is int8 to score with a model whose weights are stored in int8, else bf16 where the hardware supports it. int8 is faster, for scoring only, and is validated against fp32 when the model is loaded."`
 	Limit     float64 `name:"precision-limit" default:"${precision_limit}" help:"Maximum mean absolute difference between the int8 and fp32 violations of the built-in texts; a model above it is refused. A single text may differ ten times as much."`
 	Packed    string  `name:"packed-weights" default:"auto" placeholder:"DIR" help:"Directory that keeps models in int8 and bf16 as they are computed with: they load at once, and processes share their memory. auto: assay/weights in the user's cache directory; none: nowhere. Its files may be deleted at any time."`
 	Device    string  `default:"auto" help:"Device of the computation: auto, cpu or cuda:N."`

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"errors"
+	"path/filepath"
+
+	"assay/rewardmodel/checkpoint"
+)
+
+// floatModel returns a checkpoint directory with the weights of dir as floats, which other programs read: dir itself, or if
+// its weights are quantized, a copy in the directory copies.
+func floatModel(dir, copies string) (out string, err error) {
+	ckpt, err := checkpoint.Open(dir)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, ckpt.Close()) }()
+	quantized := false
+	var tensors []checkpoint.Tensor
+	for _, spec := range checkpoint.Specs(ckpt.Config, ckpt.HasClassifier()) {
+		t, err := ckpt.Tensor(spec.Name)
+		if err != nil {
+			return "", err
+		}
+		if t.DType == checkpoint.I8 {
+			quantized = true
+			values, err := ckpt.Float32(spec.Name)
+			if err != nil {
+				return "", err
+			}
+			t = checkpoint.FromFloat32(spec.Name, checkpoint.F32, spec.Shape, values)
+		}
+		tensors = append(tensors, t)
+	}
+	if !quantized {
+		return dir, nil
+	}
+	files, err := checkpoint.TokenizerFiles(dir)
+	if err != nil {
+		return "", err
+	}
+	out = filepath.Join(copies, filepath.Base(dir)+"-floats")
+	return out, checkpoint.Write(out, ckpt.Config, *ckpt.Manifest, tensors, files...)
+}
