@@ -13,7 +13,7 @@ import (
 )
 
 // A quantized checkpoint stores the matrices of the layers as 8-bit integers with one scale per row, in the format
-// int-quantized of compressed-tensors, which transformers and vLLM load: beside "NAME.weight", I8 [out, in], is
+// int-quantized of compressed-tensors, which transformers and vLLM load: next to "NAME.weight", I8 [out, in], is
 // "NAME.weight_scale", float [out, 1], and the weight is their product. Embeddings, norms, biases and the classifier stay
 // floats.
 
