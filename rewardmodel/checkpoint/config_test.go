@@ -156,7 +156,7 @@ func FuzzParseConfig(f *testing.F) {
 	f.Add([]byte(tinyConfig))
 	f.Add([]byte(with(`"id2label":{"0":"violation","1":null},"hidden_act":"gelu_new"`)))
 	f.Add([]byte(with(`"id2label":{"0":"a:violation","1":"B:Compliant","2":"b:violation","3":"a:compliant"}`)))
-	for _, name := range []string{"roberta-reversed", "bert-mlm", "deberta-v2", "deberta-p2c", "modernbert-mean", "modernbert-mlm"} {
+	for _, name := range []string{"roberta-reversed", "roberta-int8", "bert-mlm", "deberta-v2", "deberta-p2c", "modernbert-mean", "modernbert-mlm"} {
 		data, err := os.ReadFile(filepath.Join("testdata", name, "config.json"))
 		if err != nil {
 			f.Fatal(err)

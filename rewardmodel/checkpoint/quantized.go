@@ -13,7 +13,7 @@ import (
 )
 
 // A quantized checkpoint stores the matrices of the layers as 8-bit integers with one scale per row, in the format
-// int-quantized of compressed-tensors, which transformers and vLLM load: next to "NAME.weight", I8 [out, in], is
+// int-quantized of compressed-tensors, which transformers loads: next to "NAME.weight", I8 [out, in], is
 // "NAME.weight_scale", float [out, 1], and the weight is their product. Embeddings, norms, biases and the classifier stay
 // floats.
 
@@ -68,16 +68,16 @@ func checkQuantization(raw jsontext.Value) error {
 		return unsupported("format", q.Format, quantizationFormat)
 	}
 	for _, name := range sortedKeys(q.Groups) {
-		g := q.Groups[name]
+		g, in := q.Groups[name], fmt.Sprintf(" of %.40q", name)
 		switch {
 		case cmp.Or(g.Format, q.Format) != quantizationFormat:
-			return unsupported("format of "+name, g.Format, quantizationFormat)
+			return unsupported("format"+in, g.Format, quantizationFormat)
 		case g.Weights != rowsOfBytes:
-			return unsupported("weights of "+name, fmt.Sprintf("%+v", g.Weights), fmt.Sprintf("%+v", rowsOfBytes))
+			return unsupported("weights"+in, fmt.Sprintf("%+v", g.Weights), fmt.Sprintf("%+v", rowsOfBytes))
 		case set(g.Inputs):
-			return unsupported("input_activations of "+name, string(g.Inputs), "null")
+			return unsupported("input_activations"+in, string(g.Inputs), "null")
 		case set(g.Outputs):
-			return unsupported("output_activations of "+name, string(g.Outputs), "null")
+			return unsupported("output_activations"+in, string(g.Outputs), "null")
 		}
 	}
 	return nil

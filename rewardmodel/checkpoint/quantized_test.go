@@ -100,10 +100,14 @@ func TestOpenRejectsQuantized(t *testing.T) {
 	}{
 		{"method", config(`"compressed-tensors"`, `"awq"`), ErrUnsupported, `quant_method is "awq"`},
 		{"format", config(`"int-quantized"`, `"pack-quantized"`), ErrUnsupported, `format is "pack-quantized"`},
-		{"bits", config(`"num_bits": 8`, `"num_bits": 4`), ErrUnsupported, "weights of group_0"},
-		{"asymmetric", config(`"symmetric": true`, `"symmetric": false`), ErrUnsupported, "weights of group_0"},
-		{"one scale", config(`"channel"`, `"tensor"`), ErrUnsupported, "weights of group_0"},
-		{"activations", config(`"input_activations": null`, `"input_activations": {"num_bits": 8}`), ErrUnsupported, "input_activations of group_0"},
+		{"bits", config(`"num_bits": 8`, `"num_bits": 4`), ErrUnsupported, `weights of "group_0"`},
+		{"asymmetric", config(`"symmetric": true`, `"symmetric": false`), ErrUnsupported, `weights of "group_0"`},
+		{"one scale", config(`"channel"`, `"tensor"`), ErrUnsupported, `weights of "group_0"`},
+		{"activations", config(`"input_activations": null`, `"input_activations": {"num_bits": 8}`), ErrUnsupported, `input_activations of "group_0"`},
+		{"group with a long name", func(t *testing.T, dir string) {
+			edit(t, filepath.Join(dir, "config.json"), `"group_0"`, `"`+strings.Repeat("g", 5000)+`"`)
+			edit(t, filepath.Join(dir, "config.json"), `"num_bits": 8`, `"num_bits": 4`)
+		}, ErrUnsupported, "weights of"},
 		{"not an object", config(`"quant_method": "compressed-tensors"`, `"quant_method": 1`), ErrDamaged, "quantization_config"},
 		{"not announced", config(`"quantization_config"`, `"other"`), ErrUnsupported, "is I8; weights must be"},
 		{"no scales", header("query.weight_scale", "query.weight_other"), ErrDamaged, "has no scales"},
