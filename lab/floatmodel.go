@@ -15,25 +15,16 @@ func floatModel(dir, copies string) (out string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, ckpt.Close()) }()
-	quantized := false
+	if !ckpt.Quantized() {
+		return dir, nil
+	}
 	var tensors []checkpoint.Tensor
 	for _, spec := range checkpoint.Specs(ckpt.Config, ckpt.HasClassifier()) {
-		t, err := ckpt.Tensor(spec.Name)
+		values, err := ckpt.Float32(spec.Name)
 		if err != nil {
 			return "", err
 		}
-		if t.DType == checkpoint.I8 {
-			quantized = true
-			values, err := ckpt.Float32(spec.Name)
-			if err != nil {
-				return "", err
-			}
-			t = checkpoint.FromFloat32(spec.Name, checkpoint.F32, spec.Shape, values)
-		}
-		tensors = append(tensors, t)
-	}
-	if !quantized {
-		return dir, nil
+		tensors = append(tensors, checkpoint.FromFloat32(spec.Name, checkpoint.F32, spec.Shape, values))
 	}
 	files, err := checkpoint.TokenizerFiles(dir)
 	if err != nil {

@@ -161,6 +161,8 @@ func withScales(tensors []Tensor) []Tensor {
 func (c *Checkpoint) checkScales(t located) error {
 	scales, ok := c.tensors[t.name+scaleSuffix]
 	switch {
+	case len(t.shape) != 2:
+		return fmt.Errorf("%s: tensor %q is I8 and has shape %v; only matrices may be quantized: %w", t.shard.name, t.name, t.shape, ErrUnsupported)
 	case !ok:
 		return fmt.Errorf("%s: tensor %q is I8 and has no scales, %q: %w", t.shard.name, t.name, t.name+scaleSuffix, ErrDamaged)
 	case !scales.dtype.Float() || !slices.Equal(scales.shape, []int{t.shape[0], 1}):
@@ -173,6 +175,9 @@ func (c *Checkpoint) checkScales(t located) error {
 func (c *Checkpoint) scales(t located) ([]float32, error) {
 	if t.dtype != I8 {
 		return nil, nil
+	}
+	if err := c.checkScales(t); err != nil {
+		return nil, fmt.Errorf("checkpoint %s: %w", c.Dir, err)
 	}
 	return c.Float32(t.name + scaleSuffix)
 }

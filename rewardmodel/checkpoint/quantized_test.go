@@ -84,6 +84,34 @@ func TestReadQuantized(t *testing.T) {
 	}
 }
 
+// A tensor that the model does not need is not checked when the checkpoint is opened.
+func TestReadUnusedQuantized(t *testing.T) {
+	for header, text := range map[string]string{
+		`"shape":[2,2],"data_offsets":[0,4]},"x_scale":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`: "must be floats of shape [2 1]",
+		`"shape":[2,2],"data_offsets":[0,4]},"y":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`:       "has no scales",
+		`"shape":[4],"data_offsets":[0,4]},"x_scale":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`:   "only matrices",
+	} {
+		path := filepath.Join(t.TempDir(), "x.safetensors")
+		writeAll(t, safetensors(`{"x":{"dtype":"I8",`+header, "abcdABCD"), path)
+		f, err := openDirectory(filepath.Dir(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.close()
+		s, tensors, err := openShard(f, "x.safetensors")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.file.Close()
+		c := &Checkpoint{tensors: map[string]located{}}
+		for _, one := range tensors {
+			c.tensors[one.name] = one
+		}
+		_, err = c.Float32("x")
+		wantError(t, err, nil, text)
+	}
+}
+
 func TestOpenRejectsQuantized(t *testing.T) {
 	const weights = "model.safetensors"
 	config := func(old, new string) func(*testing.T, string) {
