@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"path/filepath"
 
@@ -31,5 +32,7 @@ func floatModel(dir, copies string) (out string, err error) {
 		return "", err
 	}
 	out = filepath.Join(copies, filepath.Base(dir)+"-floats")
-	return out, checkpoint.Write(out, ckpt.Config, *ckpt.Manifest, tensors, files...)
+	man := *ckpt.Manifest
+	man.Version = cmp.Or(man.Version, filepath.Base(dir)) // a checkpoint of others has none
+	return out, checkpoint.Write(out, ckpt.Config, man, tensors, files...)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -19,18 +18,7 @@ func TestFloatModel(t *testing.T) {
 	was, err := checkpoint.Open(quantized)
 	require.NoError(t, err)
 	defer was.Close()
-	man := *was.Manifest
-	man.Version = "v1"
-	var tensors []checkpoint.Tensor
-	for _, spec := range checkpoint.Specs(was.Config, true) {
-		tensor, err := was.Tensor(spec.Name)
-		require.NoError(t, err)
-		tensors = append(tensors, tensor)
-	}
-	versioned := filepath.Join(t.TempDir(), "model")
-	require.NoError(t, checkpoint.Write(versioned, was.Config, man, tensors))
-
-	dir, err := floatModel(versioned, t.TempDir())
+	dir, err := floatModel(quantized, t.TempDir())
 	require.NoError(t, err)
 	is, err := checkpoint.Open(dir)
 	require.NoError(t, err)

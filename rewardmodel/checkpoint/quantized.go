@@ -31,6 +31,10 @@ type quantization struct {
 	Status string                       `json:"quantization_status"`
 	Ignore []string                     `json:"ignore"`
 	Groups map[string]quantizationGroup `json:"config_groups"`
+	// Transforms, such as rotations, that the weights need the activations to have as well.
+	Transforms struct {
+		Groups map[string]jsontext.Value `json:"config_groups,omitempty"`
+	} `json:"transform_config"`
 }
 
 // quantizationGroup says how the modules that it targets are quantized.
@@ -66,6 +70,8 @@ func checkQuantization(raw jsontext.Value) error {
 		return unsupported("quant_method", q.Method, quantizationMethod)
 	case q.Format != quantizationFormat:
 		return unsupported("format", q.Format, quantizationFormat)
+	case len(q.Transforms.Groups) > 0:
+		return unsupported("transform_config", strings.Join(sortedKeys(q.Transforms.Groups), " "), "{}")
 	}
 	for _, name := range sortedKeys(q.Groups) {
 		g, in := q.Groups[name], fmt.Sprintf(" of %.40q", name)

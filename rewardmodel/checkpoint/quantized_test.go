@@ -136,6 +136,7 @@ func TestOpenRejectsQuantized(t *testing.T) {
 			edit(t, filepath.Join(dir, "config.json"), `"group_0"`, `"`+strings.Repeat("g", 5000)+`"`)
 			edit(t, filepath.Join(dir, "config.json"), `"num_bits": 8`, `"num_bits": 4`)
 		}, ErrUnsupported, "weights of"},
+		{"rotated", config(`"transform_config": {}`, `"transform_config": {"config_groups": {"u": {}}}`), ErrUnsupported, "transform_config is"},
 		{"not an object", config(`"quant_method": "compressed-tensors"`, `"quant_method": 1`), ErrDamaged, "quantization_config"},
 		{"not announced", config(`"quantization_config"`, `"other"`), ErrUnsupported, "is I8; weights must be"},
 		{"no scales", header("query.weight_scale", "query.weight_other"), ErrDamaged, "has no scales"},

@@ -219,6 +219,70 @@ func TestRescaleChangesTheMargins(t *testing.T) {
 	}
 }
 
+// The weights that a learner writes in int8 are scored in int8 by default, unless that moves the scores too far.
+func TestLearnerWritesInt8(t *testing.T) {
+	r := newRuntime(t)
+	if r.hasInt8() != nil {
+		t.Skip("no int8 here")
+	}
+	l := newLearner(t, r, shippedModel, LearnerOptions{Precision: FP32})
+	tensors, err := l.Tensors(checkpoint.I8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := checkpoint.TokenizerFiles(shippedModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "model")
+	if err := checkpoint.Write(dir, l.Config(), checkpoint.Manifest{Version: "v", Threshold: 0.5}, tensors, files...); err != nil {
+		t.Fatal(err)
+	}
+	ckpt := openCheckpoint(t, dir)
+	for _, spec := range checkpoint.Specs(ckpt.Config, true) {
+		want := checkpoint.BF16
+		if checkpoint.Quantizable(spec) {
+			want = checkpoint.I8
+		}
+		if info, _ := ckpt.Info(spec.Name); info.DType != want {
+			t.Errorf("%s is stored as %s, not %s", spec.Name, info.DType, want)
+		}
+	}
+	texts, err := int8Checks(ckpt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, exact := loadModel(t, r, dir, Auto), loadModel(t, r, shippedModel, FP32)
+	if m.Precision() != Int8 {
+		t.Errorf("auto is %s", m.Precision())
+	}
+	got, err := m.Margins(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := exact.Margins(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range want {
+		if d := math.Abs(float64(got[i] - want[i])); d > 0.5 {
+			t.Errorf("text %d: margin %v, of the weights before %v", i, got[i], want[i])
+		}
+	}
+
+	strict, err := NewRuntime(RuntimeOptions{Threads: 2, Device: "cpu", PrecisionLimit: 1e-9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(strict.Close)
+	if _, err := strict.Load(ckpt, Int8); !errors.Is(err, ErrPrecision) {
+		t.Errorf("int8 under a limit of 1e-9: %v", err)
+	}
+	if m := loadModel(t, strict, dir, Auto); m.Precision() == Int8 {
+		t.Error("auto is int8 under a limit of 1e-9")
+	}
+}
+
 func TestWriteErrorReachesTheCaller(t *testing.T) {
 	r := newRuntime(t)
 	l := newLearner(t, r, "../checkpoint/testdata/bert-two", LearnerOptions{})

@@ -76,15 +76,24 @@ type Model struct {
 // until it is trained, so check checkpoint.HasClassifier before serving it.
 //
 // Int8 takes longer: it reads the weights as float32 and scores built-in texts in both precisions, which requires the
-// checkpoint's tokenizer. It fails with ErrPrecision when scores change by more than RuntimeOptions.PrecisionLimit.
+// checkpoint's tokenizer. It fails with ErrPrecision when scores change by more than RuntimeOptions.PrecisionLimit; with
+// Auto, the model is then loaded in floats.
 func (r *Runtime) Load(ckpt *checkpoint.Checkpoint, precision Precision) (*Model, error) {
-	precision = r.scoring(ckpt, precision)
-	if precision == Int8 {
-		if err := r.supportsInt8(ckpt.Config); err != nil {
-			return nil, err
-		}
-		return r.loadPanels(ckpt, Int8)
+	if r.scoring(ckpt, precision) != Int8 {
+		return r.loadFloats(ckpt, precision)
 	}
+	if err := r.supportsInt8(ckpt.Config); err != nil {
+		return nil, err
+	}
+	m, err := r.loadPanels(ckpt, Int8)
+	if precision != Int8 && errors.Is(err, ErrPrecision) {
+		return r.loadFloats(ckpt, precision)
+	}
+	return m, err
+}
+
+// loadFloats loads a model that computes in floats, with its layers laid out for scoring where that is supported.
+func (r *Runtime) loadFloats(ckpt *checkpoint.Checkpoint, precision Precision) (*Model, error) {
 	_, precision, err := r.resolve(precision)
 	if err != nil {
 		return nil, err
