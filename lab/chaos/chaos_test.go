@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"assay/lab/chaos/powercut"
+	"assay/queue/queuetest/clockskew"
 	"assay/sidecar/processtest"
 	"assay/sidecar/program"
 )
@@ -68,18 +72,44 @@ func selected(t *testing.T) []profile {
 	if len(kinds) == 0 {
 		t.Fatalf("-profile %s: unknown profile", *only)
 	}
-	mount, err := powercut.NewDisk().Mount(t.TempDir())
-	if err == nil {
-		if err = mount.Unmount(); err != nil {
-			t.Fatal(err)
+	for _, needs := range []struct {
+		what string
+		by   func(profile) bool
+		err  error
+	}{
+		{"power cuts, disk faults and damaged files", func(p profile) bool { return p.disk }, tryDisk(t)},
+		{"clocks that jump", func(p profile) bool { return p.clock }, tryClock(t)},
+	} {
+		if needs.err == nil {
+			continue
 		}
-		return kinds
-	}
-	t.Logf("no power cuts, disk faults and damaged files: %v", err)
-	if kinds = slices.DeleteFunc(kinds, func(p profile) bool { return p.disk }); len(kinds) == 0 {
-		t.Skip("the profile needs FUSE")
+		t.Logf("no %s: %v", needs.what, needs.err)
+		if kinds = slices.DeleteFunc(kinds, needs.by); len(kinds) == 0 {
+			t.Skip("this machine cannot run the profile")
+		}
 	}
 	return kinds
+}
+
+// tryDisk reports why a disk of package powercut cannot be mounted.
+func tryDisk(t *testing.T) error {
+	t.Helper()
+	mount, err := powercut.NewDisk().Mount(t.TempDir())
+	if err != nil {
+		return err
+	}
+	return mount.Unmount()
+}
+
+// tryClock reports why the clock of a process cannot be set.
+func tryClock(t *testing.T) error {
+	t.Helper()
+	child := exec.Command("sleep", "60")
+	require.NoError(t, child.Start())
+	err := clockskew.Set(child.Process.Pid, 0)
+	require.NoError(t, child.Process.Kill())
+	_ = child.Wait() // killed
+	return err
 }
 
 // runSchedule injects the faults while clients work, and checks the history.

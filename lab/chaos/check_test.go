@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -171,7 +172,7 @@ func (c *checker) rewards(js jetstream.JetStream) error {
 	c.history.mu.Lock()
 	attempted := c.history.attempted
 	c.history.mu.Unlock()
-	seen := answers{rewards: map[string]int{}, dead: map[string][]queue.Reason{}}
+	seen := answers{rewards: map[string][]uint64{}, dead: map[string][]queue.Reason{}, forgetful: c.of.clock}
 	err = c.read(js, queue.StreamRewards, "", func(msg jetstream.Msg) {
 		if !c.intact(queue.StreamRewards, msg) {
 			return
@@ -182,10 +183,15 @@ func (c *checker) rewards(js jetstream.JetStream) error {
 			return
 		}
 		text, ours := attempted[result.ID]
-		if seen.rewards[result.ID]++; !ours {
+		if !ours {
 			c.history.violate("a reward for %q, which nobody published", result.ID)
 			return
 		}
+		sequence, err := strconv.ParseUint(msg.Headers().Get(queue.HeaderSequence), 10, 64)
+		if err != nil {
+			c.history.violate("a reward without the sequence of its response: %v", err)
+		}
+		seen.rewards[result.ID] = append(seen.rewards[result.ID], sequence)
 		by := rewardmodel.ModelInfo{Version: msg.Headers().Get(queue.HeaderModelVersion), Numerics: msg.Headers().Get(queue.HeaderNumerics)}
 		c.history.scored("stream", by, text, result.Reward)
 	})

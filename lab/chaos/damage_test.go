@@ -318,33 +318,44 @@ func TestRewardsAreComparedBitByBit(t *testing.T) {
 
 func TestEachResponseHasOneAnswer(t *testing.T) {
 	for name, test := range map[string]struct {
-		rewards  map[string]int
+		rewards  map[string][]uint64
 		dead     map[string][]queue.Reason
 		deaths   int
 		noMemory bool
 		wrong    int
 		lost     int
 	}{
-		"a reward":                                    {map[string]int{"a": 1}, nil, 0, false, 0, 0},
+		"a reward":                                    {map[string][]uint64{"a": {1}}, nil, 0, false, 0, 0},
 		"nothing":                                     {nil, nil, 5, true, 0, 1},
-		"two rewards":                                 {map[string]int{"a": 2}, nil, 0, false, 1, 0},
+		"two rewards":                                 {map[string][]uint64{"a": {1, 1}}, nil, 0, false, 1, 0},
+		"two rewards of two responses":                {map[string][]uint64{"a": {1, 2}}, nil, 0, false, 1, 0},
 		"crash after four deaths":                     {nil, map[string][]queue.Reason{"a": {queue.ReasonCrash}}, 4, false, 0, 0},
 		"crash after three deaths":                    {nil, map[string][]queue.Reason{"a": {queue.ReasonCrash}}, 3, false, 2, 0},
 		"more crashes than deaths in isolation":       {nil, map[string][]queue.Reason{"a": {queue.ReasonCrash}, "b": {queue.ReasonCrash}}, 4, false, 1, 0},
 		"crashes after six deaths":                    {nil, map[string][]queue.Reason{"a": {queue.ReasonCrash}, "b": {queue.ReasonCrash}}, 6, false, 0, 0},
-		"a reward and a crash":                        {map[string]int{"a": 1}, map[string][]queue.Reason{"a": {queue.ReasonCrash}}, 4, false, 1, 0},
+		"a reward and a crash":                        {map[string][]uint64{"a": {1}}, map[string][]queue.Reason{"a": {queue.ReasonCrash}}, 4, false, 1, 0},
 		"model without memory":                        {nil, map[string][]queue.Reason{"a": {queue.ReasonModel}}, 1, true, 0, 0},
-		"a reward and model, which is documented":     {map[string]int{"a": 1}, map[string][]queue.Reason{"a": {queue.ReasonModel}}, 1, true, 0, 0},
+		"a reward and model, which is documented":     {map[string][]uint64{"a": {1}}, map[string][]queue.Reason{"a": {queue.ReasonModel}}, 1, true, 0, 0},
 		"model with memory":                           {nil, map[string][]queue.Reason{"a": {queue.ReasonModel}}, 1, false, 1, 0},
 		"expired":                                     {nil, map[string][]queue.Reason{"a": {queue.ReasonExpired}}, 5, true, 1, 0},
 		"two dead letters":                            {nil, map[string][]queue.Reason{"a": {queue.ReasonModel, queue.ReasonModel}}, 1, true, 1, 0},
-		"a dead letter of what nobody published":      {map[string]int{"a": 1}, map[string][]queue.Reason{"x": {queue.ReasonModel}}, 1, true, 1, 0},
-		"a dead letter of an unacknowledged response": {map[string]int{"a": 1}, map[string][]queue.Reason{"b": {queue.ReasonModel}}, 1, true, 0, 0},
+		"a dead letter of what nobody published":      {map[string][]uint64{"a": {1}}, map[string][]queue.Reason{"x": {queue.ReasonModel}}, 1, true, 1, 0},
+		"a dead letter of an unacknowledged response": {map[string][]uint64{"a": {1}}, map[string][]queue.Reason{"b": {queue.ReasonModel}}, 1, true, 0, 0},
 	} {
 		h := newHistory(nil)
 		h.published["a"], h.attempted["a"], h.attempted["b"] = "text", "text", "text"
-		h.answered(answers{test.rewards, test.dead}, test.deaths, test.noMemory)
+		h.answered(answers{rewards: test.rewards, dead: test.dead}, test.deaths, test.noMemory)
 		require.Len(t, h.violations, test.wrong, "%s: %v", name, h.violations)
 		require.Len(t, h.losses, test.lost, name)
+	}
+
+	for _, test := range []struct {
+		of    []uint64
+		wrong int
+	}{{[]uint64{1}, 0}, {[]uint64{1, 2}, 0}, {[]uint64{1, 1}, 1}, {[]uint64{1, 2, 1}, 1}} {
+		h := newHistory(nil)
+		h.published["a"], h.attempted["a"] = "text", "text"
+		h.answered(answers{rewards: map[string][]uint64{"a": test.of}, forgetful: true}, 0, false)
+		require.Len(t, h.violations, test.wrong, "a clock jumped: %v", test.of)
 	}
 }

@@ -148,6 +148,10 @@ func (f *fleet) inject(step step, rng *rand.Rand) (ended bool) {
 		<-time.After(step.holds)
 		f.cluster.Restart(server)
 		f.healthy()
+	case jump:
+		r.skew(jumpTo(rng))
+	case jumpNode:
+		f.cluster.SetClock(server, jumpTo(rng))
 	case freeze:
 		f.cluster.Signal(server, syscall.SIGSTOP)
 		<-time.After(step.holds)

@@ -170,8 +170,10 @@ func (h *history) computed(version string, calm scores) {
 
 // answers are what the streams have of each response.
 type answers struct {
-	rewards map[string]int
+	rewards map[string][]uint64 // the sequence of the response of each
 	dead    map[string][]queue.Reason
+	// forgetful: a clock jumped, so that the server may have taken a response that was published again for a new one.
+	forgetful bool
 }
 
 // When a harmless response can become a dead letter, see docs/nats.md.
@@ -187,13 +189,16 @@ func (h *history) answered(a answers, deaths int, noMemory bool) {
 	published, attempted := h.published, h.attempted
 	h.mu.Unlock()
 	for id := range published {
-		if a.rewards[id] == 0 && len(a.dead[id]) == 0 {
+		if len(a.rewards[id]) == 0 && len(a.dead[id]) == 0 {
 			h.lost(loss{what: "reward of " + id, streams: []string{queue.StreamRewards, queue.StreamResponses}}, "it has no dead letter either")
 		}
 	}
-	for id, n := range a.rewards {
-		if n > 1 {
-			h.violate("%d rewards of %s", n, id)
+	for id, of := range a.rewards {
+		slices.Sort(of)
+		if responses := len(slices.Compact(slices.Clone(of))); a.forgetful && responses == len(of) {
+			h.count("responses published again and scored again, since a clock jumped", responses-1)
+		} else if len(of) > 1 {
+			h.violate("%d rewards of %s, of the responses %v", len(of), id, of)
 		}
 	}
 	crashed := 0
@@ -214,7 +219,7 @@ func (h *history) answered(a answers, deaths int, noMemory bool) {
 			switch {
 			case !allowed:
 				h.violate("a dead letter %s of %s, after %d deaths", reason, id, deaths)
-			case a.rewards[id] == 0:
+			case len(a.rewards[id]) == 0:
 			case reason == queue.ReasonModel:
 				h.count("responses with a reward and a dead letter (model)", 1)
 			default:

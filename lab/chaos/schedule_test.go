@@ -2,6 +2,7 @@ package chaos_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -36,6 +37,8 @@ const (
 	lag       fault = "replica's network is slow"
 	lagNode   fault = "network between NATS servers is slow"
 	lose      fault = "NATS server restarted empty"
+	jump      fault = "wall clock jumps"
+	jumpNode  fault = "wall clock of a NATS server jumps"
 )
 
 // profile is a kind of schedule: faults that belong together because the same is promised.
@@ -46,6 +49,7 @@ type profile struct {
 	fleet    bool    // two replicas on a cluster of NATS servers, which are not embedded
 	training bool    // some schedules train
 	damage   bool    // stored data may be lost if the service reports it
+	clock    bool    // needs a wall clock that jumps
 }
 
 // profiles are all kinds of schedules. The first that a machine can run is the short test.
@@ -57,6 +61,8 @@ var profiles = []profile{
 	{name: "training", faults: []fault{kill, killChild, killChild, power, pause, terminate}, disk: true, training: true},
 	{name: "damage", faults: []fault{flip, flip, tear, kill}, disk: true, damage: true},
 	{name: "fleet", faults: []fault{kill, pause, cutOff, swallow, killNode, isolate, freeze, terminate, lag, lagNode, lose}, fleet: true},
+	{name: "clock", faults: []fault{jump, jump, jump, kill, pause, terminate}, clock: true},
+	{name: "fleet-clock", faults: []fault{jump, jump, jumpNode, jumpNode, kill, pause, cutOff, killNode}, fleet: true, clock: true},
 }
 
 // schedule is the faults of one run.
@@ -77,6 +83,18 @@ type step struct {
 // maxDeaths is how often the processes of a schedule are killed: a harmless response that was in flight at six deaths
 // becomes a dead letter, as documented.
 const maxDeaths = 5
+
+// maxJump is how far a wall clock may differ from the clock of the machine: less than the maximum age of what is stored.
+const maxJump = 24 * time.Hour
+
+// jumpTo returns how far a wall clock is set forward or back: as often by seconds as by hours.
+func jumpTo(rng *rand.Rand) time.Duration {
+	seconds := math.Exp(rng.Float64() * math.Log(maxJump.Seconds()))
+	if rng.IntN(2) == 0 {
+		seconds = -seconds
+	}
+	return time.Duration(seconds) * time.Second
+}
 
 // newSchedule derives a schedule from a seed; length is the time that its steps take, without restarts.
 func newSchedule(seed uint64, of profile, length time.Duration) schedule {

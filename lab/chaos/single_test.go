@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"assay/lab/chaos/powercut"
+	"assay/queue/queuetest/clockskew"
 	"assay/sidecar/processtest"
 )
 
@@ -143,6 +144,12 @@ func (r *replica) crash(rng *rand.Rand) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.deaths++
+}
+
+// skew sets the wall clock of the process, until the process ends.
+func (r *replica) skew(offset time.Duration) {
+	r.t.Helper()
+	require.NoError(r.t, clockskew.Set(r.process.Cmd.Process.Pid, offset))
 }
 
 // exhaust denies the process more memory, and waits for its end, but not for long: it may need none.
@@ -294,6 +301,9 @@ func (s *single) inject(step step, rng *rand.Rand) (ended bool) {
 		s.replica.signal(syscall.SIGSTOP)
 		<-time.After(step.holds)
 		s.replica.signal(syscall.SIGCONT)
+		return false
+	case jump:
+		s.replica.skew(jumpTo(rng))
 		return false
 	case killChild:
 		for _, pid := range s.replica.children() {

@@ -21,6 +21,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"assay/queue/queuetest/clockskew"
 )
 
 // nodeEnv makes a test binary a node of a cluster: the JSON of nodeConfig.
@@ -262,6 +264,18 @@ func (c *Cluster) Signal(i int, signal os.Signal) {
 	c.t.Helper()
 	require.NotNil(c.t, c.nodes[i].cmd, "node %d is dead", i)
 	require.NoError(c.t, c.nodes[i].cmd.Process.Signal(signal))
+}
+
+// SetClock makes the wall clock of a node differ from that of the machine, in whole seconds, until
+// the node ends. It skips the test where that is not possible.
+func (c *Cluster) SetClock(i int, offset time.Duration) {
+	c.t.Helper()
+	require.NotNil(c.t, c.nodes[i].cmd, "node %d is dead", i)
+	err := clockskew.Set(c.nodes[i].cmd.Process.Pid, offset)
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, os.ErrPermission) {
+		c.t.Skip(err)
+	}
+	require.NoError(c.t, err)
 }
 
 // Start starts a node that was killed, with its data and its addresses, and returns
