@@ -15,10 +15,9 @@ import (
 // stream.
 type source struct {
 	consumer   jetstream.Consumer
-	created    time.Time     // of the stream of responses
-	first      uint64        // sequence of its oldest response
-	window     time.Duration // shortest duplicate window of rewards and dead letters
-	reconnects uint64        // of the connection, when this was read
+	created    time.Time // of the stream of responses
+	first      uint64    // sequence of its oldest response
+	reconnects uint64    // of the connection, when this was read
 	clock      *js.Clock
 	quarantine *quarantine
 }
@@ -38,7 +37,12 @@ func (w *worker) attach(ctx context.Context, again bool) (source, error) {
 		return src, fmt.Errorf("stream %s: %w", StreamResponses, err)
 	}
 	src.created, src.first = info.Created, info.State.FirstSeq
-	if src.window, err = w.shortestWindow(ask); err != nil {
+	if !again {
+		if src.consumer, err = w.checkClock(ask, src.consumer, info); err != nil {
+			return src, err
+		}
+	}
+	if err = w.mark(ask); err != nil {
 		return src, err
 	}
 	if src.quarantine, err = w.quarantineOf(ctx, src); err != nil {
@@ -47,7 +51,7 @@ func (w *worker) attach(ctx context.Context, again bool) (source, error) {
 	if info.State.Msgs == 0 {
 		return src, nil
 	}
-	return src, w.results.Rebuild(ctx, info.State.FirstTime)
+	return src, w.results.Rebuild(ctx, info.State.FirstSeq)
 }
 
 // consumer creates or updates the consumer. When attaching again it is enough that the
@@ -93,20 +97,6 @@ func (w *worker) responsesInfo(ctx context.Context) (*jetstream.StreamInfo, erro
 	info := stream.CachedInfo()
 	w.clock.Observe(info.TimeStamp, requested, time.Now())
 	return info, nil
-}
-
-func (w *worker) shortestWindow(ctx context.Context) (time.Duration, error) {
-	window := time.Duration(0)
-	for _, name := range []string{StreamRewards, StreamDead} {
-		stream, err := w.js.Stream(ctx, name)
-		if err != nil {
-			return 0, fmt.Errorf("stream %s: %w", name, err)
-		}
-		if d := stream.CachedInfo().Config.Duplicates; window == 0 || d < window {
-			window = d
-		}
-	}
-	return window, nil
 }
 
 // redeliver removes the consumer if the oldest response was acknowledged before the last

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"assay/queue/internal/dedup"
 	"assay/queue/internal/js"
 	"assay/rewardmodel"
 	"assay/rewardmodel/wire"
@@ -20,9 +21,9 @@ type delivery struct {
 	meta *jetstream.MsgMetadata
 	tail string // of the subject: what follows "assay.v1.responses."
 	key  string // identity of the response, the Nats-Msg-Id of its reward or dead letter
-	old  bool   // its reward may be older than the duplicate windows of the streams
-	// published is when the server stored it, by the clock of this process.
-	published time.Time
+	// published is when the server stored it, and received when it was delivered, by the clock of
+	// this process.
+	published, received time.Time
 
 	quarantine *quarantine // of its stream
 	deaths     int         // of processes with the response in flight
@@ -40,18 +41,16 @@ func (d *delivery) charge(memory *rewardmodel.Memory) {
 	d.refused = d.memory.Grow(int64(len(data)) + wire.DecodeBytes(data))
 }
 
-// newDelivery reads the metadata of msg. Half the duplicate window leaves room for
-// servers of a cluster whose clocks differ.
+// newDelivery reads the metadata of msg.
 func newDelivery(msg jetstream.Msg, src source) (*delivery, error) {
 	meta, err := msg.Metadata()
 	if err != nil {
 		return nil, fmt.Errorf("a message on %s is not from JetStream: %w", msg.Subject(), err)
 	}
-	d := &delivery{msg: msg, meta: meta, tail: strings.TrimPrefix(msg.Subject(), SubjectResponses+".")}
+	d := &delivery{msg: msg, meta: meta, tail: strings.TrimPrefix(msg.Subject(), SubjectResponses+"."), received: time.Now()}
 	d.key = responseKey(d.tail, d.msgID(), src.created, meta)
 	d.quarantine = src.quarantine
 	d.published = src.clock.Local(meta.Timestamp)
-	d.old = time.Since(d.published) > src.window/2
 	return d, nil
 }
 
@@ -70,6 +69,10 @@ func responseKey(tail, id string, created time.Time, meta *jetstream.MsgMetadata
 		return tail + " " + id
 	}
 	return "#" + strconv.FormatInt(created.UnixNano(), 36) + "." + strconv.FormatUint(meta.Sequence.Stream, 10) + "." + strconv.FormatInt(meta.Timestamp.UnixNano(), 36)
+}
+
+func (d *delivery) identity() dedup.Response {
+	return dedup.Response{Key: d.key, Sequence: d.meta.Sequence.Stream}
 }
 
 func (d *delivery) msgID() string { return d.msg.Headers().Get(jetstream.MsgIDHeader) }

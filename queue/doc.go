@@ -21,9 +21,9 @@
 //   - Reward and dead letter carry, as their Nats-Msg-Id, a key made of the subject and the
 //     Nats-Msg-Id of the response, or else of its sequence. The streams drop a second
 //     message with the same key within their duplicate window, also across restarts.
-//   - A response that is older than that window is looked up among the rewards and dead
-//     letters stored since, before it is scored: at the start, after every loss of the
-//     connection, and when it is delivered again.
+//   - A response is looked up, by its sequence, among the rewards and dead letters stored
+//     since, before it is scored: at the start, after every loss of the connection, and when
+//     it is delivered again. No clock decides, since one may jump.
 //   - A client that does not know whether its publish arrived retries it with the same
 //     Nats-Msg-Id. Within the duplicate window that is the same response.
 //

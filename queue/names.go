@@ -31,7 +31,7 @@ const (
 	HeaderPriority     = "Assay-Priority"    // of a score request: interactive or bulk
 	HeaderRetryAfter   = "Retry-After"       // whole seconds, with code 503
 	HeaderSubject      = "Assay-Subject"     // dead letter: the subject of the original
-	HeaderSequence     = "Assay-Sequence"    // dead letter: its sequence in ASSAY_RESPONSES; message of a live session: its number, from 1
+	HeaderSequence     = js.HeaderSequence   // reward, dead letter: sequence of the response in ASSAY_RESPONSES; message of a live session: its number, from 1
 	HeaderMsgID        = "Assay-Msg-Id"      // dead letter: its Nats-Msg-Id, if any
 	HeaderDeliveries   = "Assay-Deliveries"  // dead letter: how often it was delivered
 	HeaderCode         = "Assay-Error-Code"  // dead letter: HTTP status code, such as 400

@@ -3,11 +3,11 @@ package queue
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"assay/internal/errorcode"
 	"assay/queue/internal/js"
 	"assay/queue/internal/poison"
-	"assay/queue/registry"
 )
 
 // quarantine protects against poison messages: responses of one stream that kill
@@ -42,12 +42,11 @@ func (w *worker) quarantineOf(ctx context.Context, src source) (*quarantine, err
 // it first adds to the shared list what the last process of the journal died with. The
 // worker also runs if the disk cannot store a journal.
 func (w *worker) openQuarantine(ctx context.Context, src source, starting bool) (*quarantine, error) {
-	stream, err := w.js.Stream(ctx, registry.StreamState)
+	state, err := w.state(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("stream %s: %w", registry.StreamState, js.Explain(err))
+		return nil, err
 	}
-	kv := js.NewKeyValue(w.nc, w.js, stream, w.cfg.domain, w.cfg.damage, w.log)
-	q := &quarantine{suspects: poison.NewSuspects(kv, src.created)}
+	q := &quarantine{suspects: poison.NewSuspects(state, src.created)}
 	var left poison.Crash
 	if starting && w.cfg.Journal != "" {
 		if left, err = poison.ReadJournal(w.cfg.Journal); err != nil {
@@ -151,7 +150,7 @@ func (w *worker) handleIsolated(ctx context.Context, d *delivery) outcome {
 // giveUp stores the dead letter of a response that kills processes, unless it has its
 // reward: a process may have died between storing that and acknowledging the response.
 func (w *worker) giveUp(ctx context.Context, d *delivery) outcome {
-	completed, err := w.results.Seen(ctx, d.key, d.meta.Timestamp, true)
+	completed, err := w.results.Seen(ctx, d.identity(), time.Now())
 	if err != nil {
 		return w.storeFailed(d, err)
 	}

@@ -10,23 +10,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"assay/queue/internal/dedup"
 	"assay/queue/internal/js"
-	"assay/queue/registry"
 )
 
 const (
 	// keyLedger is the key of ASSAY_STATE with the ledger of the responses.
 	keyLedger = "responses.ledger"
-
-	// ledgerInterval is how often a process balances the ledger. It also does so when it
-	// stops.
-	ledgerInterval = time.Minute
-
-	// ledgerTimeout bounds that when a process stops.
-	ledgerTimeout = 2 * time.Second
 
 	// maxLedgerGaps limits the completed responses among those that wait, each of which is
 	// a gap in what the server and ASSAY_STATE list.
@@ -41,9 +33,6 @@ type ledger struct {
 	Created time.Time `json:"created"` // of the stream; of another stream it says nothing
 	Last    uint64    `json:"last"`
 	Waiting []span    `json:"waiting"`
-	// Results up to these sequences were stored before the ledger was written the time
-	// before, by stream. Those of Waiting are behind them, except after lost acknowledgements.
-	Results map[string]uint64 `json:"results"`
 }
 
 // span is a range of sequences, both ends included.
@@ -54,59 +43,29 @@ type span struct {
 
 // bookkeeper balances the ledger of a process with an embedded server.
 type bookkeeper struct {
-	js     jetstream.JetStream
-	damage *js.Damage
-	state  *js.KeyValue
+	js      jetstream.JetStream
+	damage  *js.Damage
+	state   *js.KeyValue
+	results *dedup.Index
 
 	balancing sync.Mutex
-	results   map[string]uint64 // the ends of the streams of results when the ledger was written last
 
 	mu        sync.Mutex
 	completed map[uint64]uint64 // a bit for each response that this process has completed and that may wait in the ledger, 64 by index
 }
 
-// keepBooks starts to keep the ledger, if the server is in this process: the servers of a cluster
+// keepLedger starts to keep the ledger, if the server is in this process: the servers of a cluster
 // have copies of what one of them has lost.
-func (w *worker) keepBooks(ctx context.Context) error {
+func (w *worker) keepLedger(ctx context.Context) error {
 	if w.cfg.server == nil {
 		return nil
 	}
-	stream, err := w.js.Stream(ctx, registry.StreamState)
+	state, err := w.state(ctx)
 	if err != nil {
-		return fmt.Errorf("stream %s: %w", registry.StreamState, js.Explain(err))
+		return err
 	}
-	state := js.NewKeyValue(w.nc, w.js, stream, w.cfg.domain, w.cfg.damage, w.log)
-	w.books = &bookkeeper{js: w.js, damage: w.cfg.damage, state: state, completed: map[uint64]uint64{}}
-	w.monitor.Go(w.watchLedger)
+	w.books = &bookkeeper{js: w.js, damage: w.cfg.damage, state: state, results: w.results, completed: map[uint64]uint64{}}
 	return nil
-}
-
-// watchLedger balances the ledger until the worker ends.
-func (w *worker) watchLedger() {
-	tick := time.NewTicker(ledgerInterval)
-	defer tick.Stop()
-	for {
-		if err := w.books.balance(w.working); err != nil && w.working.Err() == nil {
-			w.log.Debug().Err(err).Msg("cannot compare the streamed responses with their results")
-		}
-		select {
-		case <-tick.C:
-		case <-w.working.Done():
-			return
-		}
-	}
-}
-
-// closeBooks writes the ledger when nothing is in flight, unless the server is away.
-func (w *worker) closeBooks() {
-	if w.books == nil || w.nc.Status() != nats.CONNECTED {
-		return
-	}
-	ctx, cancel := context.WithTimeout(w.working, ledgerTimeout)
-	defer cancel()
-	if err := w.books.balance(ctx); err != nil {
-		w.log.Debug().Err(err).Msg("cannot write the ledger of the responses")
-	}
 }
 
 // complete records that a response has its result. A nil bookkeeper does nothing.
@@ -119,8 +78,12 @@ func (b *bookkeeper) complete(sequence uint64) {
 	b.completed[sequence/64] |= 1 << (sequence % 64)
 }
 
-// balance reports the responses that neither wait nor have a result, and writes the ledger.
+// balance reports the responses that neither wait nor have a result, and writes the ledger. A
+// nil bookkeeper does nothing.
 func (b *bookkeeper) balance(ctx context.Context) error {
+	if b == nil {
+		return nil
+	}
 	b.balancing.Lock()
 	defer b.balancing.Unlock()
 	last, revision, err := js.Load[ledger](ctx, b.state, keyLedger)
@@ -130,26 +93,17 @@ func (b *bookkeeper) balance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	results, err := b.ends(ctx) // before the responses: what leaves later has a result behind these
-	if err != nil {
-		return err
-	}
 	next, err := b.current(ctx)
 	if err != nil {
 		return err
 	}
-	next.Results = b.results
 	if last.Created.Equal(next.Created) {
-		if next.Results == nil {
-			next.Results = last.Results
-		}
 		lost, err := b.lost(ctx, last, next)
 		if err != nil {
 			return err
 		}
 		b.damage.ReportMissing(StreamResponses, lost)
 	}
-	b.results = results
 	b.forget(next, next.Last < last.Last)
 	if last.Created.Equal(next.Created) && last.Last == next.Last && slices.Equal(last.Waiting, next.Waiting) {
 		return nil
@@ -158,21 +112,6 @@ func (b *bookkeeper) balance(ctx context.Context) error {
 		return nil // another process has written it
 	}
 	return err
-}
-
-// ends returns the last sequences of the streams of results.
-func (b *bookkeeper) ends(ctx context.Context) (map[string]uint64, error) {
-	ends := map[string]uint64{}
-	for _, name := range []string{StreamRewards, StreamDead} {
-		ask, cancel := context.WithTimeout(ctx, js.RequestTimeout)
-		stream, err := b.js.Stream(ask, name)
-		cancel()
-		if err != nil {
-			return nil, fmt.Errorf("stream %s: %w", name, js.Explain(err))
-		}
-		ends[name] = stream.CachedInfo().State.LastSeq
-	}
-	return ends, nil
 }
 
 // current returns the ledger of what waits now.
@@ -219,23 +158,21 @@ func (b *bookkeeper) lost(ctx context.Context, last, now ledger) ([]uint64, erro
 		}
 	}
 	b.mu.Unlock()
-	// Another process completed those, or the last one of this directory. At last, all
-	// results: an acknowledgement may have been lost long ago.
-	for _, after := range []map[string]uint64{last.Results, nil} {
-		if len(gone) == 0 {
-			return nil, nil
-		}
-		for _, name := range []string{StreamRewards, StreamDead} {
-			if err := b.remove(ctx, gone, name, after[name]+1, now.Created); err != nil {
-				return nil, fmt.Errorf("reading the results in %s: %w", name, js.Explain(err))
-			}
+	if len(gone) == 0 {
+		return nil, nil
+	}
+	// Another process completed those, or the last one of this directory.
+	after := b.results.Marks().Before(slices.Min(slices.Collect(maps.Keys(gone))))
+	for _, name := range []string{StreamRewards, StreamDead} {
+		if err := b.remove(ctx, gone, name, after, now.Created); err != nil {
+			return nil, fmt.Errorf("reading the results in %s: %w", name, js.Explain(err))
 		}
 	}
 	return slices.Sorted(maps.Keys(gone)), nil
 }
 
-// remove removes the responses that have a result in a stream, from a sequence on.
-func (b *bookkeeper) remove(ctx context.Context, gone map[uint64]bool, name string, first uint64, created time.Time) error {
+// remove removes the responses that have a result in a stream, which is behind after.
+func (b *bookkeeper) remove(ctx context.Context, gone map[uint64]bool, name string, after map[string]uint64, created time.Time) error {
 	ask, cancel := context.WithTimeout(ctx, js.RequestTimeout)
 	defer cancel()
 	stream, err := b.js.Stream(ask, name)
@@ -243,11 +180,11 @@ func (b *bookkeeper) remove(ctx context.Context, gone map[uint64]bool, name stri
 		return err
 	}
 	end := stream.CachedInfo().State.LastSeq
-	for msg, err := range js.Scan(ctx, stream, js.Range{Subject: ">", First: first, Last: end, HeadersOnly: true}) {
+	for msg, err := range js.Scan(ctx, stream, js.Range{Subject: ">", First: after[name] + 1, Last: end, HeadersOnly: true}) {
 		if err != nil {
 			return err
 		}
-		if msg.Time.Before(created) {
+		if after == nil && msg.Time.Before(created) {
 			continue // of an earlier stream, whose sequences started at 1 as well
 		}
 		if sequence, err := strconv.ParseUint(msg.Header.Get(HeaderSequence), 10, 64); err == nil {

@@ -81,9 +81,13 @@ func (w *worker) expire(ctx context.Context, d *delivery, wait time.Duration) ou
 }
 
 // completedBefore reports whether the response has its result. It reads new results only
-// for a response that was delivered before and is older than the duplicate windows.
+// for a response that was delivered before.
 func (w *worker) completedBefore(ctx context.Context, d *delivery) (bool, error) {
-	return w.results.Seen(ctx, d.key, d.meta.Timestamp, d.redelivered() && d.old)
+	before := time.Time{}
+	if d.redelivered() {
+		before = d.received
+	}
+	return w.results.Seen(ctx, d.identity(), before)
 }
 
 // item decodes the response and sets its id.

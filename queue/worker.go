@@ -126,9 +126,10 @@ type worker struct {
 	flight  sync.WaitGroup // the deliveries
 	monitor sync.WaitGroup // the loop that sends heartbeats and measures
 
-	first      uint64   // response that was the oldest when it was measured last
-	leftover   uint64   // see redeliver
-	clock      js.Clock // of the leader of the stream of responses
+	first      uint64    // response that was the oldest when it was measured last
+	leftover   uint64    // see redeliver
+	back       clockBack // of the server of the consumer
+	clock      js.Clock  // of the leader of the stream of responses
 	mu         sync.Mutex
 	inFlight   map[*delivery]struct{}
 	resumeAt   time.Time   // nothing is pulled before: the scorer is overloaded
@@ -183,7 +184,7 @@ func (w *worker) start(ctx context.Context) error {
 		return err
 	})
 	if err == nil {
-		err = w.keepBooks(ctx)
+		err = w.keepLedger(ctx)
 	}
 	if err != nil {
 		w.stop()
@@ -192,6 +193,7 @@ func (w *worker) start(ctx context.Context) error {
 	}
 	w.puller.Go(func() { w.pull(src) })
 	w.monitor.Go(w.watchInFlight)
+	w.monitor.Go(w.watchBooks)
 	return nil
 }
 
@@ -343,23 +345,26 @@ func (w *worker) heartbeat() {
 func (w *worker) measure() {
 	ctx, cancel := context.WithTimeout(w.working, lagInterval)
 	defer cancel()
+	requested := time.Now()
 	consumer, err := w.js.Consumer(ctx, StreamResponses, ConsumerScorer)
 	if err != nil {
 		return // pull logs it
 	}
 	info := consumer.CachedInfo()
+	w.back.observe(info, requested, time.Now())
 	w.metrics.pending.Set(float64(info.NumPending))
 	w.metrics.ackPending.Set(float64(info.NumAckPending))
-	w.measureStream(ctx, info.AckFloor.Stream)
+	w.measureStream(ctx, info)
 	if info.NumPending == 0 && info.NumAckPending == 0 {
 		w.results.Clear()
+	} else {
+		w.results.Forget(info.AckFloor.Stream + 1)
 	}
 }
 
 // measureStream measures how full the stream of responses is, and how long the oldest
-// response has been waiting. A full stream rejects publishers. All responses up to
-// acknowledged should be gone.
-func (w *worker) measureStream(ctx context.Context, acknowledged uint64) {
+// response has been waiting. A full stream rejects publishers.
+func (w *worker) measureStream(ctx context.Context, consumer *jetstream.ConsumerInfo) {
 	info, err := w.responsesInfo(ctx)
 	if err != nil {
 		return
@@ -372,8 +377,11 @@ func (w *worker) measureStream(ctx context.Context, acknowledged uint64) {
 		oldest = info.TimeStamp.Sub(info.State.FirstTime) // both are times of the server
 	}
 	w.metrics.oldest.Set(max(oldest, 0).Seconds())
+	if _, err := w.recreateConsumer(ctx, consumer.NumAckPending, w.back.by(info)); err != nil {
+		w.log.Warn().Err(err).Msg("cannot remove the consumer of the responses")
+	}
 	if w.cfg.server != nil {
-		w.redeliver(ctx, info.State, acknowledged)
+		w.redeliver(ctx, info.State, consumer.AckFloor.Stream) // all up to there should be gone
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"assay/queue/embedded"
+	"assay/queue/internal/js"
 	"assay/queue/internal/jstest"
 	"assay/rewardmodel"
 
@@ -195,6 +196,31 @@ func TestCrashAndDowntimeBeyondTheDuplicateWindow(t *testing.T) {
 			require.Equal(t, 1, jstest.Count(again.js, StreamRewards))
 		})
 	}
+}
+
+// A clock that is set back between a response and its reward makes the reward the older one: it
+// is recognized all the same, when the server has forgotten its key.
+func TestRewardThatIsOlderThanItsResponse(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t)
+	cfg.Streams.DuplicateWindow = 100 * time.Millisecond
+	q := openQueue(t, cfg)
+	reward := nats.NewMsg(SubjectRewards + ".x")
+	reward.Header.Set(jetstream.MsgIDHeader, "x mine")
+	reward.Header.Set(HeaderSequence, "1")
+	js.Seal(reward.Subject, reward.Header, reward.Data)
+	_, err := q.js.PublishMsg(t.Context(), reward)
+	require.NoError(t, err)
+	rewarded := time.Now()
+	require.EqualValues(t, 1, publish(t, q, "x", "mine", item("text")).Sequence)
+	since(t, rewarded, 3*cfg.Streams.DuplicateWindow)
+	require.NoError(t, q.Start(t.Context(), scorerFunc(good)))
+	awaitEmpty(t, q)
+	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
+
+	publish(t, q, "x", "mine", item("text"))
+	awaitEmpty(t, q)
+	require.Equal(t, 2, jstest.Count(q.js, StreamRewards), "a new response with the same id, after the window")
 }
 
 // crash stores the reward of one response and dies before the acknowledgement.

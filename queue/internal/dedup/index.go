@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strconv"
 	"sync"
 	"time"
 
@@ -14,79 +16,104 @@ import (
 	"assay/queue/internal/js"
 )
 
-// Index knows which responses were completed before, for the case that the duplicate
+// Index knows which responses were completed before, for the cases that the duplicate
 // window of a stream does not cover: a response that is delivered again when its
-// result is older than the window. That happens when a process or a server dies and
-// stays down for long, since a server may forget the last acknowledgements, and even
+// result is older than the window, or the clock of the server has jumped. That happens when
+// a process or a server dies, since a server may forget the last acknowledgements, and even
 // the deliveries, before a crash.
 //
-// It reads the headers of the results that are younger than the oldest waiting
-// response: none, unless a response waited for long. A damaged result is reported, and is
-// none.
+// It reads the headers of the results that may belong to the oldest waiting response or a
+// later one, by the marks: none, unless a response waits. A damaged result is reported, and
+// is none.
 type Index struct {
 	js      jetstream.JetStream
 	damage  *js.Damage
 	streams []string // of results
 
 	mu        sync.Mutex
-	completed map[string]result // by key
+	marks     Marks
+	completed map[Response]result
 	cursor    map[string]uint64 // last sequence read, by stream
-	since     time.Time         // results from this time up to the cursors were read; zero: none
+	from      uint64            // results of this response and later ones were read, up to the cursors; 0: none
+	read      time.Time         // when that began last
 }
 
-// result is where a result is stored, and since when.
+// Response identifies a response. An id alone does not: a client may publish it again, as a
+// new response. Neither does a sequence, which a stream that was created again, or has lost
+// its end, uses again.
+type Response struct {
+	Key      string // the Nats-Msg-Id of its result
+	Sequence uint64 // in the stream of responses
+}
+
+// result is where a result is stored.
 type result struct {
 	stream   string
 	sequence uint64
-	stored   time.Time
 }
 
 // New returns an empty index of the results in streams. The Nats-Msg-Id of a result is
-// the key of its response. damage gets the damaged results.
+// the key of its response, and Assay-Sequence its sequence. damage gets the damaged results.
 func New(jet jetstream.JetStream, damage *js.Damage, streams ...string) *Index {
-	return &Index{js: jet, damage: damage, streams: streams, completed: map[string]result{}, cursor: map[string]uint64{}}
+	return &Index{js: jet, damage: damage, streams: streams, completed: map[Response]result{}, cursor: map[string]uint64{}}
 }
 
-// Rebuild clears the index and reads the results since the given time, which is when
-// the oldest incomplete response was stored.
-func (x *Index) Rebuild(ctx context.Context, since time.Time) error {
+// SetMarks sets the marks.
+func (x *Index) SetMarks(m Marks) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.rebuild(ctx, since)
+	x.marks = m
 }
 
-func (x *Index) rebuild(ctx context.Context, since time.Time) error {
+// Marks returns the marks.
+func (x *Index) Marks() Marks {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.marks
+}
+
+// Rebuild clears the index and reads the results of the oldest incomplete response and of
+// later ones.
+func (x *Index) Rebuild(ctx context.Context, oldest uint64) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.rebuild(ctx, oldest)
+}
+
+func (x *Index) rebuild(ctx context.Context, oldest uint64) error {
 	x.clear()
-	if err := x.readAll(ctx, since); err != nil {
+	if err := x.readAll(ctx, oldest); err != nil {
 		return err
 	}
-	x.since = since
+	x.from = oldest
 	return nil
 }
 
-// Seen reports whether a response with this key that was stored at the given time has
-// a result. The time distinguishes a response from an earlier one with the same id.
-// With update, it reads the results that were stored since the last read first.
-func (x *Index) Seen(ctx context.Context, key string, stored time.Time, update bool) (bool, error) {
+// Seen reports whether a response has a result. It knows all results that were stored before
+// the given time, by the clock of this process, and reads them if it does not; zero: it reads
+// none.
+func (x *Index) Seen(ctx context.Context, r Response, before time.Time) (bool, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if update {
-		read := x.readAll
-		if x.since.IsZero() || stored.Before(x.since) {
-			read = x.rebuild
+	if !before.IsZero() {
+		var err error
+		if x.from == 0 || r.Sequence < x.from {
+			err = x.rebuild(ctx, r.Sequence)
+		} else if x.read.Before(before) {
+			err = x.readAll(ctx, x.from)
 		}
-		if err := read(ctx, stored); err != nil {
+		if err != nil {
 			return false, err
 		}
 	}
-	found, ok := x.completed[key]
-	if !ok || found.stored.Before(stored) {
+	found, ok := x.completed[r]
+	if !ok {
 		return false, nil
 	}
 	// The index has read its headers only.
 	switch err := x.Verify(ctx, found.stream, found.sequence); {
 	case errors.Is(err, js.ErrDamaged):
-		delete(x.completed, key)
+		delete(x.completed, r)
 		return false, nil
 	case err != nil:
 		return false, err
@@ -127,36 +154,47 @@ func (x *Index) Clear() {
 func (x *Index) clear() {
 	clear(x.completed)
 	clear(x.cursor)
-	x.since = time.Time{}
+	x.from = 0
 }
 
-func (x *Index) readAll(ctx context.Context, since time.Time) error {
+// Forget forgets the results of responses before the oldest one that waits.
+func (x *Index) Forget(oldest uint64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.from == 0 || x.from >= oldest {
+		return
+	}
+	maps.DeleteFunc(x.completed, func(r Response, _ result) bool { return r.Sequence < oldest })
+	x.from = oldest
+}
+
+// readAll reads the results from the cursors on, or those of the oldest response and later
+// ones without a cursor.
+func (x *Index) readAll(ctx context.Context, oldest uint64) error {
+	began := time.Now()
+	after := x.marks.Before(oldest)
 	for _, stream := range x.streams {
-		if err := x.read(ctx, stream, since); err != nil {
+		if err := x.readStream(ctx, stream, after); err != nil {
 			return fmt.Errorf("reading the results in %s: %w", stream, err)
 		}
 	}
+	x.read = began
 	return nil
 }
 
-// read reads a stream from the cursor on, or from since without a cursor, up to the
-// last message that its leader has.
-func (x *Index) read(ctx context.Context, name string, since time.Time) error {
+// readStream reads a stream of results up to the last message that its leader has.
+func (x *Index) readStream(ctx context.Context, name string, after map[string]uint64) error {
 	stream, err := x.js.Stream(ctx, name)
 	if err != nil {
 		return err
 	}
-	state := stream.CachedInfo().State
-	from := x.cursor[name] + 1
-	if state.LastSeq < from {
-		return nil
+	last := stream.CachedInfo().State.LastSeq
+	if last < x.cursor[name] || last < after[name] { // it was created again, or has lost its end
+		delete(x.cursor, name)
+		after = nil
 	}
-	if from == 1 {
-		if from, err = firstSince(ctx, stream, state, since); err != nil {
-			return err
-		}
-	}
-	for msg, err := range js.Scan(ctx, stream, js.Range{Subject: ">", First: from, Last: state.LastSeq, HeadersOnly: true}) {
+	first := max(x.cursor[name], after[name]) + 1
+	for msg, err := range js.Scan(ctx, stream, js.Range{Subject: ">", First: first, Last: last, HeadersOnly: true}) {
 		if err != nil {
 			return err
 		}
@@ -164,32 +202,12 @@ func (x *Index) read(ctx context.Context, name string, since time.Time) error {
 			x.damage.Report(js.DamagedRecord{Stream: name, Subject: msg.Subject, Sequence: msg.Sequence})
 			continue
 		}
-		if key := msg.Header.Get(jetstream.MsgIDHeader); key != "" {
-			x.completed[key] = result{name, msg.Sequence, msg.Time}
+		sequence, err := strconv.ParseUint(msg.Header.Get(js.HeaderSequence), 10, 64)
+		if err != nil || after == nil && msg.Time.Before(x.marks.Created) {
+			continue // assay has not written it, or it is of an earlier stream of responses
 		}
+		x.completed[Response{msg.Header.Get(jetstream.MsgIDHeader), sequence}] = result{name, msg.Sequence}
 	}
-	x.cursor[name] = state.LastSeq
+	x.cursor[name] = last
 	return nil
-}
-
-// firstSince returns the sequence of the first message of a stream that was stored at
-// a time or after it, or one beyond the last.
-func firstSince(ctx context.Context, stream jetstream.Stream, state jetstream.StreamState, since time.Time) (uint64, error) {
-	low, high := max(state.FirstSeq, 1), state.LastSeq+1
-	if state.Msgs == 0 || state.LastTime.Before(since) {
-		return high, nil
-	}
-	for low < high {
-		middle := low + (high-low)/2
-		msg, err := js.FirstFrom(ctx, stream, ">", middle)
-		switch {
-		case errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && !msg.Time.Before(since):
-			high = middle
-		case err != nil:
-			return 0, err
-		default:
-			low = msg.Sequence + 1
-		}
-	}
-	return low, nil
 }

@@ -2,6 +2,7 @@ package dedup
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -26,48 +27,121 @@ func connect(t testing.TB) jetstream.JetStream {
 	return jet
 }
 
-// The index reads from the first reward within its window to the last one of the
+// reward is the reward of a response.
+func reward(key string, sequence int) *nats.Msg {
+	msg := nats.NewMsg("rewards.x")
+	msg.Data = []byte(`{}`)
+	msg.Header.Set(jetstream.MsgIDHeader, key)
+	msg.Header.Set(js.HeaderSequence, strconv.Itoa(sequence))
+	return msg
+}
+
+func store(t *testing.T, jet jetstream.JetStream, key string, sequence int) {
+	t.Helper()
+	_, err := jet.PublishMsg(t.Context(), reward(key, sequence))
+	require.NoError(t, err)
+}
+
+// The index reads from the mark before the oldest response to the last reward of the
 // leader, whatever a consumer reports as pending.
 func TestIndexReadsToTheEnd(t *testing.T) {
 	t.Parallel()
 	jet := connect(t)
-	store := func(key string) {
-		msg := &nats.Msg{Subject: "rewards.x", Data: []byte(`{}`), Header: nats.Header{}}
-		msg.Header.Set(jetstream.MsgIDHeader, key)
-		_, err := jet.PublishMsg(t.Context(), msg)
-		require.NoError(t, err)
-	}
 	const older, younger = 13, 20
 	for i := range older {
-		store(fmt.Sprint("old", i))
+		store(t, jet, fmt.Sprint("old", i), i+1)
+	}
+	marks := Marks{Marks: []Mark{{Response: older, Results: map[string]uint64{"REWARDS": older}}}}
+	for i := range younger {
+		store(t, jet, fmt.Sprint("x ", i), older+i+1)
 	}
 	stream, err := jet.Stream(t.Context(), "REWARDS")
 	require.NoError(t, err)
-	start := stream.CachedInfo().State.LastTime.Add(time.Nanosecond)
-	for i := range younger {
-		store(fmt.Sprint("x ", i))
-	}
 	require.NoError(t, stream.DeleteMsg(t.Context(), older+5))
 	for name, jet := range map[string]jetstream.JetStream{
 		"as it is": jet, "undercounting": jstest.Undercounting{JetStream: jet}, "none": jstest.Undercounting{JetStream: jet, None: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := New(jet, nil, "REWARDS")
-			require.NoError(t, x.Rebuild(t.Context(), start))
+			x.SetMarks(marks)
+			require.NoError(t, x.Rebuild(t.Context(), older+1))
 			require.Len(t, x.completed, younger-1, "none of the old ones")
 			x.Clear()
 			for i := range younger {
-				seen, err := x.Seen(t.Context(), fmt.Sprint("x ", i), start, i == 7 || i == 12)
+				before := time.Time{}
+				if i == 7 {
+					before = time.Now()
+				}
+				seen, err := x.Seen(t.Context(), Response{fmt.Sprint("x ", i), uint64(older + i + 1)}, before)
 				require.NoError(t, err)
-				require.Equal(t, i >= 7 && i != 4, seen, i)
+				require.Equal(t, i >= 7, seen, i)
 			}
-			// A response that is pending for longer is looked up after one that is not.
-			seen, err := x.Seen(t.Context(), "old0", start.Add(-time.Hour), true)
+			// A response that was stored earlier is looked up after one that was stored later.
+			seen, err := x.Seen(t.Context(), Response{"old0", 1}, time.Now())
 			require.NoError(t, err)
 			require.True(t, seen)
 			require.Len(t, x.completed, older+younger-1)
+			x.Forget(older + 3)
+			require.Len(t, x.completed, younger-3)
+			seen, err = x.Seen(t.Context(), Response{"old1", 2}, time.Now())
+			require.NoError(t, err)
+			require.True(t, seen, "the server delivers again what was acknowledged")
 		})
 	}
+}
+
+// A result is read once, and again only for a response that was delivered later.
+func TestIndexReadsOnce(t *testing.T) {
+	t.Parallel()
+	jet := connect(t)
+	x := New(jet, nil, "REWARDS")
+	seen := func(key string, sequence uint64, before time.Time) bool {
+		t.Helper()
+		found, err := x.Seen(t.Context(), Response{key, sequence}, before)
+		require.NoError(t, err)
+		return found
+	}
+	delivered := time.Now()
+	require.False(t, seen("a", 1, delivered))
+	store(t, jet, "a", 1)
+	require.False(t, seen("a", 1, delivered), "all results before the delivery are known")
+	require.True(t, seen("a", 1, time.Now()))
+	require.False(t, seen("a", 2, time.Now()), "another response with the same id")
+	require.False(t, seen("b", 1, time.Now()), "another response with the same sequence")
+}
+
+// Results of an earlier stream of responses, which had the same sequences, are no results of
+// this one, and a stream of results that was created again is read from its start.
+func TestIndexOfOtherStreams(t *testing.T) {
+	t.Parallel()
+	jet := connect(t)
+	store(t, jet, "a", 1)
+	stream, err := jet.Stream(t.Context(), "REWARDS")
+	require.NoError(t, err)
+	stored := stream.CachedInfo().State.LastTime
+	x := New(jet, nil, "REWARDS")
+	for created, want := range map[time.Time]bool{stored.Add(-time.Second): true, stored.Add(time.Second): false} {
+		x.SetMarks(Marks{Created: created})
+		require.NoError(t, x.Rebuild(t.Context(), 1))
+		seen, err := x.Seen(t.Context(), Response{"a", 1}, time.Time{})
+		require.NoError(t, err)
+		require.Equal(t, want, seen, "without a mark")
+	}
+	x.SetMarks(Marks{Created: stored.Add(time.Hour), Marks: []Mark{{Response: 0, Results: map[string]uint64{"REWARDS": 0}}}})
+	require.NoError(t, x.Rebuild(t.Context(), 1))
+	seen, err := x.Seen(t.Context(), Response{"a", 1}, time.Time{})
+	require.NoError(t, err)
+	require.True(t, seen, "the mark says more than the clock")
+
+	require.NoError(t, jet.DeleteStream(t.Context(), "REWARDS"))
+	_, err = jet.CreateStream(t.Context(), stream.CachedInfo().Config)
+	require.NoError(t, err)
+	x.SetMarks(Marks{Marks: []Mark{{Response: 5, Results: map[string]uint64{"REWARDS": 100}}}})
+	store(t, jet, "b", 6)
+	x.Clear()
+	seen, err = x.Seen(t.Context(), Response{"b", 6}, time.Now())
+	require.NoError(t, err)
+	require.True(t, seen)
 }
 
 // The index does not wait for rewards that are erased while it reads.
@@ -76,16 +150,13 @@ func TestIndexReadsWhileTheLastAreErased(t *testing.T) {
 	jet := connect(t)
 	const rewards = 5
 	for i := range rewards {
-		msg := &nats.Msg{Subject: "rewards.x", Data: []byte(`{}`), Header: nats.Header{}}
-		msg.Header.Set(jetstream.MsgIDHeader, fmt.Sprint("x ", i))
-		_, err := jet.PublishMsg(t.Context(), msg)
-		require.NoError(t, err)
+		store(t, jet, fmt.Sprint("x ", i), i+1)
 	}
 	stream, err := jet.Stream(t.Context(), "REWARDS")
 	require.NoError(t, err)
 	require.NoError(t, stream.DeleteMsg(t.Context(), rewards))
 	x := New(jstest.Overcounting{JetStream: jet}, nil, "REWARDS")
-	require.NoError(t, x.Rebuild(t.Context(), time.Time{}))
+	require.NoError(t, x.Rebuild(t.Context(), 1))
 	require.Len(t, x.completed, rewards-1)
 }
 
@@ -97,15 +168,14 @@ func TestDamagedResultsAreMissing(t *testing.T) {
 	damage := js.NewDamage(prometheus.NewCounterVec(prometheus.CounterOpts{Name: "damaged"}, []string{"stream"}), zerolog.Nop())
 	damage.OnReport(func(r js.DamagedRecord) { reported = append(reported, r) })
 	x := New(jet, damage, "REWARDS")
-	stored := time.Now().Add(-time.Minute)
 	for i, change := range []func(*nats.Msg){
 		func(*nats.Msg) {},
-		func(m *nats.Msg) { m.Data[2] ^= 1 },
+		func(m *nats.Msg) { m.Data[1] ^= 1 },
 		func(m *nats.Msg) { m.Header.Set(js.HeaderModelVersion, "w") },
 		func(m *nats.Msg) { m.Header.Del(js.HeaderChecksum) }, // as of an earlier release
 	} {
-		msg := &nats.Msg{Subject: "rewards.x", Data: []byte(`{"reward":0.5}`), Header: nats.Header{js.HeaderModelVersion: {"v"}}}
-		msg.Header.Set(jetstream.MsgIDHeader, fmt.Sprint("key ", i))
+		msg := reward(fmt.Sprint("key ", i), i+1)
+		msg.Header.Set(js.HeaderModelVersion, "v")
 		js.Seal(msg.Subject, msg.Header, msg.Data)
 		change(msg)
 		_, err := jet.PublishMsg(t.Context(), msg)
@@ -113,7 +183,7 @@ func TestDamagedResultsAreMissing(t *testing.T) {
 	}
 	for i, want := range []bool{true, false, false, true} {
 		for range 2 {
-			seen, err := x.Seen(t.Context(), fmt.Sprint("key ", i), stored, true)
+			seen, err := x.Seen(t.Context(), Response{fmt.Sprint("key ", i), uint64(i + 1)}, time.Now())
 			require.NoError(t, err)
 			require.Equal(t, want, seen, i)
 		}

@@ -5,6 +5,9 @@ import "strings"
 // HeaderModelVersion is the version of the model that a reward or an event is about.
 const HeaderModelVersion = "Assay-Model-Version"
 
+// HeaderSequence is the sequence in the stream of responses of the one that a reward or dead letter is of.
+const HeaderSequence = "Assay-Sequence"
+
 // HeaderValue makes text valid for a header: one line of valid UTF-8, of at most
 // 1 KiB.
 func HeaderValue(text string) string {

@@ -1,0 +1,114 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"assay/queue/internal/dedup"
+	"assay/queue/internal/js"
+	"assay/queue/registry"
+)
+
+const (
+	// keyMarks is the key of ASSAY_STATE with the marks of the results.
+	keyMarks = "responses.marks"
+
+	// booksInterval is how often a process adds a mark and balances the ledger. It also does so
+	// when it stops.
+	booksInterval = time.Minute
+
+	// booksTimeout bounds that when a process stops.
+	booksTimeout = 2 * time.Second
+)
+
+// state returns the values that processes share.
+func (w *worker) state(ctx context.Context) (*js.KeyValue, error) {
+	stream, err := w.js.Stream(ctx, registry.StreamState)
+	if err != nil {
+		return nil, fmt.Errorf("stream %s: %w", registry.StreamState, js.Explain(err))
+	}
+	return js.NewKeyValue(w.nc, w.js, stream, w.cfg.domain, w.cfg.damage, w.log), nil
+}
+
+// mark adds a mark of where the results are now to those that the processes share.
+func (w *worker) mark(ctx context.Context) error {
+	state, err := w.state(ctx)
+	if err != nil {
+		return err
+	}
+	results, err := w.ends(ctx) // before the responses, so that what is stored later is behind both
+	if err != nil {
+		return err
+	}
+	info, err := w.responsesInfo(ctx)
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", StreamResponses, js.Explain(err))
+	}
+	marks, revision, err := js.Load[dedup.Marks](ctx, state, keyMarks)
+	damaged := errors.Is(err, js.ErrDamaged) // which is reported; an operator deletes it
+	if err != nil && !damaged {
+		return err
+	}
+	if damaged || !marks.Created.Equal(info.Created) {
+		marks = dedup.Marks{Created: info.Created}
+	}
+	added := marks.Add(dedup.Mark{Response: info.State.LastSeq, Results: results})
+	w.results.SetMarks(marks)
+	if damaged || !added {
+		return nil
+	}
+	if _, err := js.Store(ctx, state, keyMarks, marks, revision); err != nil && !errors.Is(err, js.ErrChanged) {
+		w.log.Debug().Err(err).Msg("cannot store where the results of the next responses begin")
+	}
+	return nil
+}
+
+// ends returns the last sequences of the streams of results.
+func (w *worker) ends(ctx context.Context) (map[string]uint64, error) {
+	ends := map[string]uint64{}
+	for _, name := range []string{StreamRewards, StreamDead} {
+		stream, err := w.js.Stream(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("stream %s: %w", name, js.Explain(err))
+		}
+		ends[name] = stream.CachedInfo().State.LastSeq
+	}
+	return ends, nil
+}
+
+// watchBooks keeps the books until the worker ends.
+func (w *worker) watchBooks() {
+	tick := time.NewTicker(booksInterval)
+	defer tick.Stop()
+	for {
+		if err := w.keepBooks(w.working); err != nil && w.working.Err() == nil {
+			w.log.Debug().Err(err).Msg("cannot compare the streamed responses with their results")
+		}
+		select {
+		case <-tick.C:
+		case <-w.working.Done():
+			return
+		}
+	}
+}
+
+// closeBooks keeps the books when nothing is in flight, unless the server is away.
+func (w *worker) closeBooks() {
+	if w.nc.Status() != nats.CONNECTED {
+		return
+	}
+	ctx, cancel := context.WithTimeout(w.working, booksTimeout)
+	defer cancel()
+	if err := w.keepBooks(ctx); err != nil {
+		w.log.Debug().Err(err).Msg("cannot write the books of the streamed responses")
+	}
+}
+
+// keepBooks adds a mark and balances the ledger.
+func (w *worker) keepBooks(ctx context.Context) error {
+	return errors.Join(w.mark(ctx), w.books.balance(ctx))
+}
