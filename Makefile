@@ -62,14 +62,14 @@ test-console: setup ## test the console in Chromium (UPDATE=1: write the screens
 	@command -v chromium chromium-browser google-chrome >/dev/null || { echo "needs Chromium (Debian: apt-get install chromium)"; exit 1; }
 	go test -count=1 -timeout 30m ./sidecar/consoletest $(if $(UPDATE),-update)
 
-# The race detector sees the Go code around libtorch, not libtorch. It is not tried with
-# the other packages that link it.
+# The race detector sees the Go code around libtorch, not libtorch. With it, the packages
+# whose long tests train or start fleets run their short ones only; those of lab, none.
 test-all: setup ## test with the long tests, shuffled, with no cached result
 	go vet ./...
 	unraced=$$($(unraced) | grep -vE '/sidecar/(admin|childproc|commands|daemon|doctor|localmodel|program)$$'); \
 	go test -count=1 -shuffle=on -race -timeout 30m $$(go list ./... | grep -vxF "$$unraced"); \
 	go test -count=1 -shuffle=on -timeout 30m $$unraced
-	go test -count=1 -shuffle=on -short -race -timeout 30m ./rewardmodel/encoder
+	go test -count=1 -shuffle=on -short -race -timeout 30m ./rewardmodel/encoder ./sidecar/fleet ./sidecar/serve
 	cd clients/go && GOWORK=off go test -count=1 -shuffle=on -race ./...
 
 test-k8s: check-go ## render and check what stands in k8s/, and apply it to a kube-apiserver (built once, in minutes)

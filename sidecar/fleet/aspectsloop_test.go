@@ -93,7 +93,7 @@ func TestFeedbackTrainsAspects(t *testing.T) {
 	require.Equal(t, cli.ExitDone, code, stderr)
 
 	p := processtest.Serve(t, model, t.TempDir(), "--holdout-share", fmt.Sprint(holdoutShare), "--train-min-bags", "150",
-		"--train-min-each", "20", "--train-cooldown", "1s", "--train-drift", "0", "--train-disagreement", "0", "--keep-scored", "1h",
+		"--holdout-min", "10", "--train-min-each", "20", "--train-cooldown", "1s", "--train-drift", "0", "--train-disagreement", "0", "--keep-scored", "1h",
 		"--train-epochs", "6", "--train-lr", "3e-4", "--train-threads", "1", "--gate-max-shift", "1", "--gate-margin", "0.9")
 	heldOut := aspectBags("test", 300, 9)
 	before := aspectAUROC(t, p, heldOut)

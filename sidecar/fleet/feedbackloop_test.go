@@ -173,7 +173,7 @@ func TestFeedbackImprovesTheCurrentModel(t *testing.T) {
 	p.Signal(t)
 	require.Equal(t, cli.ExitDone, p.Wait(t), p.Output())
 	p = processtest.Launch(t, p.Cmd.Args[2:]...)
-	require.Equal(t, v2, p.Ready.Model, p.Log)
+	require.Equal(t, v2, p.Ready.Model)
 	_, js = p.JetStream(t)
 	labels.requireKept(t, js)
 }
