@@ -12,17 +12,7 @@ import (
 
 	"assay/queue"
 	"assay/queue/queuetest"
-	"assay/rewardmodel"
 )
-
-type rewarding struct{}
-
-func (rewarding) Score(_ context.Context, r rewardmodel.Request) (answer rewardmodel.ScoreResponse, err error) {
-	for _, item := range r.Responses {
-		answer.Results = append(answer.Results, rewardmodel.Result{ID: item.ID, Reward: 0.9, Compliant: true})
-	}
-	return answer, nil
-}
 
 // Responses that a process had when it died are scored by another one, although the clocks of the
 // servers are set back in between: before another process starts, or while it runs.
@@ -69,14 +59,14 @@ func TestClockThatIsSetBack(t *testing.T) {
 		}
 	}
 	first := queuetest.Open(t, cfg)
-	require.NoError(t, first.Start(ctx, rewarding{}))
+	require.NoError(t, first.Start(ctx, echo{}))
 	require.NoError(t, first.Drain(ctx)) // the consumer exists, and nobody pulls from it
 	setClocks(ahead)
 	take()
 	setClocks(0)
 	require.NotZero(t, left())
 	second := queuetest.Open(t, cfg)
-	require.NoError(t, second.Start(ctx, rewarding{}))
+	require.NoError(t, second.Start(ctx, echo{}))
 	require.Eventually(t, func() bool { return left() == 0 }, electionTimeout, 20*time.Millisecond, "before the start")
 
 	setClocks(ahead)
