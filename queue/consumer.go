@@ -20,6 +20,15 @@ type source struct {
 	reconnects uint64    // of the connection, when this was read
 	clock      *js.Clock
 	quarantine *quarantine
+	delivered  uint64 // number of the last delivery that this process knows of
+	recreated  bool   // the consumer counts from the beginning again
+}
+
+// observe takes the number that the consumer gave a delivery. If it is not higher than all
+// before, another process has created the consumer again, or its server has lost its count.
+func (s *source) observe(delivery uint64) {
+	s.recreated = s.recreated || delivery <= s.delivered
+	s.delivered = delivery
 }
 
 // attach creates the consumer if it is missing, and reads which responses are complete.
@@ -45,6 +54,7 @@ func (w *worker) attach(ctx context.Context, again bool) (source, error) {
 	if err = w.mark(ask); err != nil {
 		return src, err
 	}
+	src.delivered = src.consumer.CachedInfo().Delivered.Consumer
 	if src.quarantine, err = w.quarantineOf(ctx, src); err != nil {
 		return src, err
 	}

@@ -27,6 +27,7 @@ type delivery struct {
 
 	quarantine *quarantine // of its stream
 	deaths     int         // of processes with the response in flight
+	recreated  bool        // the consumer does not know its deliveries before it was created again
 	exclusive  func(bool)  // rewardmodel.Request.Exclusive; nil unless it is scored in isolation
 
 	memory  *rewardmodel.Reservation // until it is completed
@@ -41,8 +42,8 @@ func (d *delivery) charge(memory *rewardmodel.Memory) {
 	d.refused = d.memory.Grow(int64(len(data)) + wire.DecodeBytes(data))
 }
 
-// newDelivery reads the metadata of msg.
-func newDelivery(msg jetstream.Msg, src source) (*delivery, error) {
+// newDelivery reads the metadata of msg, and whether its consumer is another one than before.
+func newDelivery(msg jetstream.Msg, src *source) (*delivery, error) {
 	meta, err := msg.Metadata()
 	if err != nil {
 		return nil, fmt.Errorf("a message on %s is not from JetStream: %w", msg.Subject(), err)
@@ -50,6 +51,8 @@ func newDelivery(msg jetstream.Msg, src source) (*delivery, error) {
 	d := &delivery{msg: msg, meta: meta, tail: strings.TrimPrefix(msg.Subject(), SubjectResponses+"."), received: time.Now()}
 	d.key = responseKey(d.tail, d.msgID(), src.created, meta)
 	d.quarantine = src.quarantine
+	src.observe(meta.Sequence.Consumer)
+	d.recreated = src.recreated
 	d.published = src.clock.Local(meta.Timestamp)
 	return d, nil
 }
@@ -94,6 +97,9 @@ func resultID(item, msgID, sequence string) string {
 }
 
 func (d *delivery) redelivered() bool { return d.meta.NumDelivered > 1 }
+
+// mayHaveResult reports whether the response may have been delivered before.
+func (d *delivery) mayHaveResult() bool { return d.redelivered() || d.recreated }
 
 // deliveries returns how often the response was delivered, this time included. A server
 // that died with its process may have forgotten some deliveries.

@@ -61,7 +61,7 @@ func TestPanicWhileAResponseIsDecoded(t *testing.T) {
 	require.NoError(t, err)
 	var outcomes []outcome
 	for msg := range batch.Messages() {
-		d, err := newDelivery(panickyMsg{msg}, src)
+		d, err := newDelivery(panickyMsg{msg}, &src)
 		require.NoError(t, err)
 		outcomes = append(outcomes, w.deliver(t.Context(), d))
 	}

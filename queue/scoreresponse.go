@@ -81,10 +81,10 @@ func (w *worker) expire(ctx context.Context, d *delivery, wait time.Duration) ou
 }
 
 // completedBefore reports whether the response has its result. It reads new results only
-// for a response that was delivered before.
+// for a response that may have been delivered before.
 func (w *worker) completedBefore(ctx context.Context, d *delivery) (bool, error) {
 	before := time.Time{}
-	if d.redelivered() {
+	if d.mayHaveResult() {
 		before = d.received
 	}
 	return w.results.Seen(ctx, d.identity(), before)

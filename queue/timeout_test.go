@@ -82,7 +82,7 @@ func TestTimeoutByTheClockOfTheServer(t *testing.T) {
 			require.NoError(t, err)
 			msg, err := src.consumer.Next(jetstream.FetchContext(ctx))
 			require.NoError(t, err)
-			d, err := newDelivery(shiftedMsg{msg, c.ahead}, src)
+			d, err := newDelivery(shiftedMsg{msg, c.ahead}, &src)
 			require.NoError(t, err)
 			require.Equal(t, c.want, w.handle(ctx, d))
 		})

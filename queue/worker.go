@@ -201,11 +201,11 @@ func (w *worker) start(ctx context.Context) error {
 func (w *worker) pull(src source) {
 	for failures := uint64(0); w.pulling.Err() == nil; {
 		var err error
-		if failures > 0 || src.reconnects != w.nc.Stats().Reconnects {
+		if failures > 0 || src.recreated || src.reconnects != w.nc.Stats().Reconnects {
 			src, err = w.attach(w.pulling, true)
 		}
 		if err == nil {
-			err = w.pullOnce(src)
+			err = w.pullOnce(&src)
 		}
 		if err == nil {
 			failures = 0
@@ -221,7 +221,7 @@ func (w *worker) pull(src source) {
 }
 
 // pullOnce waits for room, and then up to pullWait for responses.
-func (w *worker) pullOnce(src source) error {
+func (w *worker) pullOnce(src *source) error {
 	slots := int64(w.chunk) // what is left of what was acquired
 	if w.slots.Acquire(w.pulling, slots) != nil {
 		return nil // draining
