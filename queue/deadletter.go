@@ -111,6 +111,11 @@ func (w *worker) store(ctx context.Context, d *delivery, msg *nats.Msg, stream s
 				return nil, fmt.Errorf("the result that was stored before, %d of %s, is %w", ack.Sequence, stream, err)
 			}
 		}
+		if err == nil && ack.Duplicate {
+			if err := w.books.completeAgain(ctx, d.meta.Sequence.Stream); err != nil {
+				w.log.Debug().Err(err).Msg("cannot record that a response has the result of an earlier one; it may be reported as missing")
+			}
+		}
 		if err == nil || js.TooLarge(err) {
 			return ack, err
 		}

@@ -26,7 +26,8 @@ const (
 )
 
 // ledger is what is known of the responses of a stream: up to the sequence Last, each waited
-// when it was written, as Waiting lists, or has a result. So one that neither waits nor has a
+// when it was written, as Waiting lists, or has a result, its own or that of an earlier response
+// with the same id. So one that neither waits nor has a
 // result later was lost: no client can remove a response. It is stored in another stream,
 // since nats-server reports some of these losses only until its next start, and others never.
 type ledger struct {
@@ -49,6 +50,7 @@ type bookkeeper struct {
 	results *dedup.Index
 
 	balancing sync.Mutex
+	written   ledger // by this process; needs balancing
 
 	mu        sync.Mutex
 	completed map[uint64]uint64 // a bit for each response that this process has completed and that may wait in the ledger, 64 by index
@@ -78,6 +80,22 @@ func (b *bookkeeper) complete(sequence uint64) {
 	b.completed[sequence/64] |= 1 << (sequence % 64)
 }
 
+// completeAgain records that a response has the result of an earlier one, and writes the ledger. It
+// is called before the response is acknowledged, since nothing else would show it afterward. A
+// nil bookkeeper does nothing.
+func (b *bookkeeper) completeAgain(ctx context.Context, sequence uint64) error {
+	if b == nil {
+		return nil
+	}
+	b.complete(sequence)
+	b.balancing.Lock()
+	defer b.balancing.Unlock()
+	if sequence <= b.written.Last && !contains(b.written.Waiting, sequence) {
+		return nil // with another one
+	}
+	return b.balanceNow(ctx)
+}
+
 // balance reports the responses that neither wait nor have a result, and writes the ledger. A
 // nil bookkeeper does nothing.
 func (b *bookkeeper) balance(ctx context.Context) error {
@@ -86,6 +104,10 @@ func (b *bookkeeper) balance(ctx context.Context) error {
 	}
 	b.balancing.Lock()
 	defer b.balancing.Unlock()
+	return b.balanceNow(ctx)
+}
+
+func (b *bookkeeper) balanceNow(ctx context.Context) error {
 	last, revision, err := js.Load[ledger](ctx, b.state, keyLedger)
 	if errors.Is(err, js.ErrDamaged) { // reported; an operator deletes it
 		return nil
@@ -105,13 +127,48 @@ func (b *bookkeeper) balance(ctx context.Context) error {
 		b.damage.ReportMissing(StreamResponses, lost)
 	}
 	b.forget(next, next.Last < last.Last)
+	next.Waiting = b.incomplete(next.Waiting)
+	b.written = next
 	if last.Created.Equal(next.Created) && last.Last == next.Last && slices.Equal(last.Waiting, next.Waiting) {
 		return nil
 	}
-	if _, err = js.Store(ctx, b.state, keyLedger, next, revision); errors.Is(err, js.ErrChanged) {
+	if _, err = js.Store(ctx, b.state, keyLedger, next, revision); err != nil {
+		b.written = ledger{}
+	}
+	if errors.Is(err, js.ErrChanged) {
 		return nil // another process has written it
 	}
 	return err
+}
+
+// incomplete returns what waits and is not completed: the server has not removed it yet.
+func (b *bookkeeper) incomplete(waiting []span) []span {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for index, bits := range b.completed {
+		for bit := range uint64(64) {
+			if bits&(1<<bit) != 0 {
+				waiting = remove(waiting, 64*index+bit)
+			}
+		}
+	}
+	return waiting
+}
+
+// remove removes a sequence from spans, which are in order.
+func remove(spans []span, sequence uint64) []span {
+	i, found := find(spans, sequence)
+	if !found {
+		return spans
+	}
+	var rest []span
+	if s := spans[i]; s.First < sequence {
+		rest = append(rest, span{s.First, sequence - 1})
+	}
+	if s := spans[i]; sequence < s.Last {
+		rest = append(rest, span{sequence + 1, s.Last})
+	}
+	return slices.Replace(spans, i, i+1, rest...)
 }
 
 // current returns the ledger of what waits now.
@@ -216,7 +273,13 @@ func (b *bookkeeper) forget(now ledger, all bool) {
 
 // contains reports whether a sequence is in one of the spans, which are in order.
 func contains(spans []span, sequence uint64) bool {
-	_, found := slices.BinarySearchFunc(spans, sequence, func(s span, sequence uint64) int {
+	_, found := find(spans, sequence)
+	return found
+}
+
+// find returns which of the spans, which are in order, has a sequence.
+func find(spans []span, sequence uint64) (int, bool) {
+	return slices.BinarySearchFunc(spans, sequence, func(s span, sequence uint64) int {
 		switch {
 		case s.Last < sequence:
 			return -1
@@ -225,5 +288,4 @@ func contains(spans []span, sequence uint64) bool {
 		}
 		return 0
 	})
-	return found
 }

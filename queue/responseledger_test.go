@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -171,10 +172,43 @@ func TestLedgerOfOtherProcesses(t *testing.T) {
 	require.Equal(t, []uint64{102}, reported())
 }
 
+// A response that is published again, when the server no longer knows its id, gets no second reward. It is not taken for
+// lost by the next process if this one dies immediately after it has acknowledged it.
+func TestLedgerOfResponsesPublishedAgain(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t)
+	q := startQueue(t, cfg, scorerFunc(good))
+	const responses = 20
+	publishAll := func() {
+		for i := range responses {
+			publish(t, q, "x", fmt.Sprint(i), item("Hello."))
+		}
+		awaitEmpty(t, q)
+	}
+	publishAll()
+	closeQueue(t, q)
+	q = startQueue(t, cfg, scorerFunc(good))
+	publishAll()
+	require.Equal(t, responses, jstest.Count(q.js, StreamRewards))
+	last, _, err := js.Load[ledger](t.Context(), q.worker.books.state, keyLedger)
+	require.NoError(t, err)
+	require.EqualValues(t, 2*responses, last.Last)
+	require.Empty(t, last.Waiting)
+}
+
 func TestSpansContain(t *testing.T) {
 	spans := []span{{2, 2}, {4, 6}}
 	for sequence, want := range []bool{false, false, true, false, true, true, true, false} {
 		require.Equal(t, want, contains(spans, uint64(sequence)), sequence)
 	}
 	require.False(t, contains(nil, 1))
+}
+
+func TestRemoveFromSpans(t *testing.T) {
+	spans := []span{{2, 2}, {4, 6}}
+	for sequence, want := range map[uint64][]span{
+		1: {{2, 2}, {4, 6}}, 2: {{4, 6}}, 3: {{2, 2}, {4, 6}}, 4: {{2, 2}, {5, 6}}, 5: {{2, 2}, {4, 4}, {6, 6}}, 6: {{2, 2}, {4, 5}}, 7: {{2, 2}, {4, 6}},
+	} {
+		require.Equal(t, want, remove(slices.Clone(spans), sequence), sequence)
+	}
 }
