@@ -79,6 +79,7 @@ func selected(t *testing.T) []profile {
 	}{
 		{"power cuts, disk faults and damaged files", func(p profile) bool { return p.disk }, tryDisk(t)},
 		{"clocks that jump", func(p profile) bool { return p.clock }, tryClock(t)},
+		{"changes of the memory of a process", func(p profile) bool { return p.native }, tryMemory(t)},
 	} {
 		if needs.err == nil {
 			continue

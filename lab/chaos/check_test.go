@@ -29,22 +29,22 @@ import (
 
 // checker compares the history with what the service has now, without faults.
 type checker struct {
-	ctx      context.Context
-	t        *testing.T
-	sys      system
-	models   *models
-	history  *history
-	of       profile
-	noMemory bool           // libtorch failed on everything for a while
-	found    []damageReport // by a reader that verifies checksums
-	rng      *rand.Rand
-	http     *http.Client
+	ctx         context.Context
+	t           *testing.T
+	sys         system
+	models      *models
+	history     *history
+	of          profile
+	modelFailed bool           // the model failed on everything for a while
+	found       []damageReport // by a reader that verifies checksums
+	rng         *rand.Rand
+	http        *http.Client
 }
 
 func newChecker(ctx context.Context, t *testing.T, sys system, models *models, s schedule, h *history) *checker {
 	c := &checker{ctx: ctx, t: t, sys: sys, models: models, history: h, of: s.of, rng: rand.New(rand.NewPCG(s.seed, 3)),
 		http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: replyTimeout}}
-	c.noMemory = slices.ContainsFunc(s.steps, func(step step) bool { return step.fault == noMemory })
+	c.modelFailed = slices.ContainsFunc(s.steps, func(step step) bool { return slices.Contains([]fault{noMemory, nan, exception}, step.fault) })
 	return c
 }
 
@@ -129,11 +129,18 @@ func (c *checker) await(what string, condition func() error) error {
 	}
 }
 
-// excuse reports every loss as a broken promise, unless a stored file of its stream was damaged and the service said so.
+// excuse reports every loss as a broken promise, unless a stored file of its stream was damaged and the service said so. If
+// no file was damaged, the service must not say so either.
 func (c *checker) excuse() {
 	var reports []damageReport
-	if c.of.damage {
-		lines := distinct(c.sys.reports())
+	lines := distinct(c.sys.reports())
+	if !c.of.damage {
+		for _, line := range lines {
+			if _, ok := reportOfAssay(line); ok {
+				c.history.violate("no file was damaged, and it reports damage: %s", line)
+			}
+		}
+	} else {
 		c.t.Logf("reported:\n%s", strings.Join(lines, "\n"))
 		reports = append(c.found, damageReports(lines, c.sys.damaged())...)
 	}
@@ -204,7 +211,7 @@ func (c *checker) rewards(js jetstream.JetStream) error {
 		c.history.note("dead letter: %v", msg.Headers())
 	}))
 	if err == nil {
-		c.history.answered(seen, c.sys.deaths(), c.noMemory)
+		c.history.answered(seen, c.sys.deaths(), c.modelFailed)
 	}
 	return err
 }

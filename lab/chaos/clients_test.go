@@ -146,7 +146,7 @@ func (c *clients) call(rng *rand.Rand, method, path string, body []byte) (status
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("X-Request-Timeout", requestTimeout.String())
-	began := time.Now()
+	began, changes := time.Now(), at.life.changes()
 	response, err := c.http.Do(request)
 	if err == nil {
 		status, header = response.StatusCode, response.Header
@@ -166,7 +166,7 @@ func (c *clients) call(rng *rand.Rand, method, path string, body []byte) (status
 		c.history.lost(loss{what: "version " + path, streams: []string{registry.StreamState, registry.StreamModels}, about: aboutVersions},
 			"%s: %.300s", method, reply)
 	default:
-		if !at.life.over() { // a process without memory may fail in any way
+		if !at.life.failedSince(changes) { // a process without memory may fail in any way
 			c.history.violate("%s %s: status %d: %.300s", method, path, status, reply)
 		}
 	}
@@ -248,13 +248,14 @@ func (c *clients) scoreNATS(rng *rand.Rand) {
 		c.history.violate("%v", err)
 		return
 	}
+	changes := at.life.changes()
 	reply, err := nc.Request(queue.SubjectScore, body, 5*time.Second)
 	switch {
 	case err != nil:
 		c.history.count("NATS: no reply", 1)
 	case reply.Header.Get("Nats-Service-Error-Code") == "":
 		c.results("NATS", texts, reply.Data)
-	case reply.Header.Get("Nats-Service-Error-Code") != "503" && !at.life.over(): // a process without memory may fail in any way
+	case reply.Header.Get("Nats-Service-Error-Code") != "503" && !at.life.failedSince(changes): // a process without memory may fail in any way
 		c.history.violate("NATS: %s %.300s", reply.Header.Get("Nats-Service-Error-Code"), reply.Data)
 	}
 }

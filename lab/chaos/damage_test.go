@@ -34,6 +34,22 @@ var lossesOfServer = []string{"indexCacheBuf corrupt", "loadBlock error", "check
 // reportsOfAssay begin the lines in which assay reports a record that is damaged or missing.
 var reportsOfAssay = []string{"a stored record is damaged", "a stored record was damaged", "a streamed response is missing"}
 
+// logLine is a line of a log about a stored message.
+type logLine struct {
+	Message  string `json:"message"`
+	Stream   string `json:"stream"`
+	Subject  string `json:"subject"`
+	Sequence uint64 `json:"sequence"`
+}
+
+// reportOfAssay decodes a line, and tells whether assay reports damage in it.
+func reportOfAssay(text string) (line logLine, ok bool) {
+	if json.Unmarshal([]byte(text), &line, jsontext.AllowDuplicateNames(true)) != nil { // two components, in lines of the server
+		return logLine{}, false
+	}
+	return line, slices.ContainsFunc(reportsOfAssay, func(prefix string) bool { return strings.HasPrefix(line.Message, prefix) })
+}
+
 // damageReports returns what lines report of the streams whose files were damaged. A record that is reported with its
 // subject is not reported without. The responses that were lost are known by assay, each with its sequence; what
 // nats-server says of their stream explains none.
@@ -45,16 +61,8 @@ func damageReports(lines, files []string) (reports []damageReport) {
 		}
 	}
 	for _, text := range lines {
-		var line struct {
-			Message  string `json:"message"`
-			Stream   string `json:"stream"`
-			Subject  string `json:"subject"`
-			Sequence uint64 `json:"sequence"`
-		}
-		if json.Unmarshal([]byte(text), &line, jsontext.AllowDuplicateNames(true)) != nil { // two components, in lines of the server
-			continue
-		}
-		if slices.ContainsFunc(reportsOfAssay, func(prefix string) bool { return strings.HasPrefix(line.Message, prefix) }) {
+		line, ok := reportOfAssay(text)
+		if ok {
 			if slices.Contains(streams, line.Stream) {
 				reports = append(reports, damageReport{line.Stream, line.Subject, line.Sequence})
 			}
@@ -318,12 +326,12 @@ func TestRewardsAreComparedBitByBit(t *testing.T) {
 
 func TestEachResponseHasOneAnswer(t *testing.T) {
 	for name, test := range map[string]struct {
-		rewards  map[string][]uint64
-		dead     map[string][]queue.Reason
-		deaths   int
-		noMemory bool
-		wrong    int
-		lost     int
+		rewards     map[string][]uint64
+		dead        map[string][]queue.Reason
+		deaths      int
+		modelFailed bool
+		wrong       int
+		lost        int
 	}{
 		"a reward":                                    {map[string][]uint64{"a": {1}}, nil, 0, false, 0, 0},
 		"nothing":                                     {nil, nil, 5, true, 0, 1},
@@ -334,9 +342,9 @@ func TestEachResponseHasOneAnswer(t *testing.T) {
 		"more crashes than deaths in isolation":       {nil, map[string][]queue.Reason{"a": {queue.ReasonCrash}, "b": {queue.ReasonCrash}}, 4, false, 1, 0},
 		"crashes after six deaths":                    {nil, map[string][]queue.Reason{"a": {queue.ReasonCrash}, "b": {queue.ReasonCrash}}, 6, false, 0, 0},
 		"a reward and a crash":                        {map[string][]uint64{"a": {1}}, map[string][]queue.Reason{"a": {queue.ReasonCrash}}, 4, false, 1, 0},
-		"model without memory":                        {nil, map[string][]queue.Reason{"a": {queue.ReasonModel}}, 1, true, 0, 0},
+		"model that failed":                           {nil, map[string][]queue.Reason{"a": {queue.ReasonModel}}, 1, true, 0, 0},
 		"a reward and model, which is documented":     {map[string][]uint64{"a": {1}}, map[string][]queue.Reason{"a": {queue.ReasonModel}}, 1, true, 0, 0},
-		"model with memory":                           {nil, map[string][]queue.Reason{"a": {queue.ReasonModel}}, 1, false, 1, 0},
+		"model that did not fail":                     {nil, map[string][]queue.Reason{"a": {queue.ReasonModel}}, 1, false, 1, 0},
 		"expired":                                     {nil, map[string][]queue.Reason{"a": {queue.ReasonExpired}}, 5, true, 1, 0},
 		"two dead letters":                            {nil, map[string][]queue.Reason{"a": {queue.ReasonModel, queue.ReasonModel}}, 1, true, 1, 0},
 		"a dead letter of what nobody published":      {map[string][]uint64{"a": {1}}, map[string][]queue.Reason{"x": {queue.ReasonModel}}, 1, true, 1, 0},
@@ -344,7 +352,7 @@ func TestEachResponseHasOneAnswer(t *testing.T) {
 	} {
 		h := newHistory(nil)
 		h.published["a"], h.attempted["a"], h.attempted["b"] = "text", "text", "text"
-		h.answered(answers{rewards: test.rewards, dead: test.dead}, test.deaths, test.noMemory)
+		h.answered(answers{rewards: test.rewards, dead: test.dead}, test.deaths, test.modelFailed)
 		require.Len(t, h.violations, test.wrong, "%s: %v", name, h.violations)
 		require.Len(t, h.losses, test.lost, name)
 	}

@@ -182,9 +182,9 @@ const (
 	fatalDeaths = 6 // every response that was in flight at so many becomes one
 )
 
-// answered checks that each response has exactly one reward or dead letter. noMemory: the model failed on everything for
+// answered checks that each response has exactly one reward or dead letter. modelFailed: the model failed on everything for
 // a while, so that a response can have a dead letter (model), and a reward too if a process died right then.
-func (h *history) answered(a answers, deaths int, noMemory bool) {
+func (h *history) answered(a answers, deaths int, modelFailed bool) {
 	h.mu.Lock()
 	published, attempted := h.published, h.attempted
 	h.mu.Unlock()
@@ -211,7 +211,7 @@ func (h *history) answered(a answers, deaths int, noMemory bool) {
 		}
 		for _, reason := range reasons {
 			h.count("dead letters: "+string(reason), 1)
-			allowed := reason == queue.ReasonModel && noMemory
+			allowed := reason == queue.ReasonModel && modelFailed
 			if reason == queue.ReasonCrash {
 				crashed++
 				allowed = deaths >= crashDeaths

@@ -28,6 +28,7 @@ type models struct {
 	texts    []string
 	calm     map[string]scores // by version
 	numerics map[string]string // by version
+	weights  []byte            // of the first LayerNorm of each version
 }
 
 // scores are the rewards of texts by one version.
@@ -63,6 +64,7 @@ func newModels(t *testing.T) *models {
 		m.numerics[version] = m.calm[version].numerics
 		p.Kill()
 	}
+	m.weights = normWeights(t, m.dirs[0])
 	return m
 }
 

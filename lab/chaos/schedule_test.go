@@ -29,6 +29,9 @@ const (
 	flip      fault = "bit flipped in a file"
 	tear      fault = "file torn"
 	noMemory  fault = "no more memory"
+	nan       fault = "weights are NaN"
+	exception fault = "libtorch throws exceptions"
+	badCode   fault = "invalid access in libtorch"
 	cutOff    fault = "replica cut off from NATS"
 	swallow   fault = "replica's network drops packets"
 	killNode  fault = "kill -9 of a NATS server"
@@ -50,6 +53,7 @@ type profile struct {
 	training bool    // some schedules train
 	damage   bool    // stored data may be lost if the service reports it
 	clock    bool    // needs a wall clock that jumps
+	native   bool    // changes the memory of the process
 }
 
 // profiles are all kinds of schedules. The first that a machine can run is the short test.
@@ -57,6 +61,7 @@ var profiles = []profile{
 	{name: "power", faults: []fault{power, power, power, kill, pause}, disk: true},
 	{name: "crash", faults: []fault{kill, kill, terminate, pause, noMemory}},
 	{name: "segv", faults: []fault{segv, segv, segv, kill, pause, terminate}},
+	{name: "native", faults: []fault{nan, nan, exception, exception, badCode, badCode, pause, terminate}, native: true},
 	{name: "disk", faults: []fault{full, readOnly, failing, slow, kill, power}, disk: true},
 	{name: "training", faults: []fault{kill, killChild, killChild, power, pause, terminate}, disk: true, training: true},
 	{name: "damage", faults: []fault{flip, flip, tear, kill}, disk: true, damage: true},
@@ -109,7 +114,7 @@ func newSchedule(seed uint64, of profile, length time.Duration) schedule {
 			seed:  rng.Uint64(),
 		}
 		switch next.fault {
-		case kill, segv, power, noMemory, flip, tear:
+		case kill, segv, power, noMemory, badCode, flip, tear:
 			if deaths++; deaths > maxDeaths {
 				next.fault = pause
 			}
@@ -139,7 +144,7 @@ func TestSchedulesAreReproducible(t *testing.T) {
 			deaths, took := 0, time.Duration(0)
 			for _, step := range s.steps {
 				require.Contains(t, append([]fault{pause}, of.faults...), step.fault)
-				if slices.Contains([]fault{kill, segv, power, noMemory, flip, tear}, step.fault) {
+				if slices.Contains([]fault{kill, segv, power, noMemory, badCode, flip, tear}, step.fault) {
 					deaths++
 				}
 				took += step.after + step.holds

@@ -25,8 +25,9 @@ import (
 
 // life is one run of a process.
 type life struct {
-	mu    sync.Mutex
-	ended bool
+	mu      sync.Mutex
+	ended   bool
+	changed int // how often its model began or ceased to fail
 }
 
 func (l *life) end() {
@@ -40,6 +41,26 @@ func (l *life) over() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ended
+}
+
+// change is called when the model begins to fail, and when it ceases to.
+func (l *life) change() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.changed++
+}
+
+func (l *life) changes() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed
+}
+
+// failedSince reports whether the model has failed, or the process has ended, since there were some changes.
+func (l *life) failedSince(changes int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended || changes%2 == 1 || l.changed > changes
 }
 
 // replica is an assay serve that is started again and again.
@@ -195,16 +216,17 @@ type single struct {
 	mount   *powercut.Mount
 	dir     string
 	replica *replica
+	weights []byte   // of the model, as in memory
 	files   []string // that were damaged
 	refusal []string
 }
 
-// exhaustion is how long a process without memory may take to notice.
+// exhaustion is how long a process without memory, or with broken code, may take to notice.
 const exhaustion = 3 * time.Second
 
 func newSingle(t *testing.T, models *models, s schedule) *single {
 	t.Helper()
-	sys := &single{t: t, of: s.of, dir: t.TempDir()}
+	sys := &single{t: t, of: s.of, dir: t.TempDir(), weights: models.weights}
 	if s.of.disk {
 		sys.disk = powercut.NewDisk()
 		sys.attach()
@@ -297,6 +319,18 @@ func (s *single) inject(step step, rng *rand.Rand) (ended bool) {
 		s.replica.terminate()
 	case noMemory:
 		s.replica.exhaust(exhaustion)
+	case badCode:
+		s.replica.breakCode()
+		s.replica.awaitCrash(exhaustion)
+	case nan, exception:
+		begin := s.replica.throw
+		if step.fault == nan {
+			begin = func() func() { return s.replica.spoil(s.weights) }
+		}
+		restore := begin()
+		<-time.After(step.holds)
+		restore()
+		return false
 	case pause:
 		s.replica.signal(syscall.SIGSTOP)
 		<-time.After(step.holds)

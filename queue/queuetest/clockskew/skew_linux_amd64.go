@@ -6,14 +6,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/procfs"
+
+	"assay/queue/queuetest/procmem"
 )
 
 // code is the function that replaces clock_gettime. It asks the kernel, and adds the offset after its end to the seconds of
@@ -38,9 +36,6 @@ var code = []byte{
 // offsetSize is the size of the offset, in seconds, after the code.
 const offsetSize = 8
 
-// stopTimeout bounds how long a process may take to stop, on a busy machine.
-const stopTimeout = 10 * time.Second
-
 // Set makes the wall clock of a process differ from that of the machine, by whole seconds. The first time, it suspends the
 // process for some milliseconds. The caller must be permitted to trace the process, as a parent is unless the system forbids it.
 func Set(pid int, offset time.Duration) error {
@@ -53,43 +48,40 @@ func Set(pid int, offset time.Duration) error {
 	return nil
 }
 
-func set(pid int, seconds int64) (err error) {
-	memory, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
+func set(pid int, seconds int64) error {
+	process, err := procmem.Open(pid)
 	if err != nil {
 		return err
 	}
-	defer memory.Close()
-	at, err := find(pid, memory)
+	defer process.Close()
+	at, err := find(process)
 	if err != nil {
 		return err
 	}
 	offset := binary.LittleEndian.AppendUint64(nil, uint64(seconds))
 	present := make([]byte, len(code))
-	if _, err := memory.ReadAt(present, int64(at.begin)); err != nil {
+	if _, err := process.ReadAt(present, int64(at.begin)); err != nil {
 		return err
 	}
 	if bytes.Equal(present, code) {
-		_, err = memory.WriteAt(offset, int64(at.begin)+int64(len(code)))
+		_, err = process.WriteAt(offset, int64(at.begin)+int64(len(code)))
 		return err
 	}
-	defer func() { err = errors.Join(err, syscall.Kill(pid, syscall.SIGCONT)) }()
-	if err := stopOutside(pid, at); err != nil {
-		return err
-	}
-	_, err = memory.WriteAt(append(slices.Clone(code), offset...), int64(at.begin))
-	return err
+	return process.Suspended(func() (bool, error) {
+		if inside, err := process.Executes(at.begin, at.end); inside || err != nil {
+			return false, err
+		}
+		_, err = process.WriteAt(append(slices.Clone(code), offset...), int64(at.begin))
+		return true, err
+	})
 }
 
 // function is where a function is in the memory of a process.
 type function struct{ begin, end uint64 }
 
 // find finds clock_gettime in the vDSO of a process.
-func find(pid int, memory *os.File) (function, error) {
-	process, err := procfs.NewProc(pid)
-	if err != nil {
-		return function{}, err
-	}
-	maps, err := process.ProcMaps()
+func find(process *procmem.Process) (function, error) {
+	maps, err := process.Maps()
 	if err != nil {
 		return function{}, err
 	}
@@ -98,7 +90,7 @@ func find(pid int, memory *os.File) (function, error) {
 		return function{}, errors.New("it has no vDSO")
 	}
 	image := make([]byte, maps[i].EndAddr-maps[i].StartAddr)
-	if _, err := memory.ReadAt(image, int64(maps[i].StartAddr)); err != nil {
+	if _, err := process.ReadAt(image, int64(maps[i].StartAddr)); err != nil {
 		return function{}, err
 	}
 	file, err := elf.NewFile(bytes.NewReader(image))
@@ -120,61 +112,4 @@ func find(pid int, memory *os.File) (function, error) {
 		return function{begin: begin, end: begin + symbol.Size}, nil
 	}
 	return function{}, errors.New("its vDSO has no clock_gettime")
-}
-
-// stopOutside suspends a process while none of its threads is in the function.
-func stopOutside(pid int, at function) error {
-	for began := time.Now(); time.Since(began) < stopTimeout; {
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-			return err
-		}
-		outside, err := stopped(pid, at)
-		if outside || err != nil {
-			return err
-		}
-		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
-			return err
-		}
-	}
-	return errors.New("it does not stop outside of clock_gettime")
-}
-
-// stopped waits until all threads are suspended, and reports whether none of them is in the function.
-func stopped(pid int, at function) (outside bool, err error) {
-	for began := time.Now(); time.Since(began) < stopTimeout; <-time.After(time.Millisecond) {
-		threads, err := procfs.AllThreads(pid)
-		if err != nil {
-			return false, err
-		}
-		running := slices.ContainsFunc(threads, func(thread procfs.Proc) bool {
-			stat, err := thread.Stat()
-			return err == nil && stat.State != "T" // an error means that it has ended
-		})
-		if running {
-			continue
-		}
-		for _, thread := range threads {
-			if inside, err := executes(pid, thread.PID, at); inside || err != nil {
-				return false, err
-			}
-		}
-		return true, nil
-	}
-	return false, errors.New("it does not stop")
-}
-
-// executes reports whether a thread that is suspended executes the function.
-func executes(pid, thread int, at function) (bool, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, thread))
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-		return false, nil // it has ended
-	} else if err != nil {
-		return false, err
-	}
-	fields := strings.Fields(string(text)) // of the system call or -1, ..., the stack pointer, the program counter
-	counter, err := strconv.ParseUint(fields[len(fields)-1], 0, 64)
-	if err != nil {
-		return false, fmt.Errorf("thread %d: %q has no program counter", thread, text)
-	}
-	return at.begin <= counter && counter < at.end, nil
 }
