@@ -293,11 +293,13 @@ func (r *run) keep() error {
 		}
 	}
 	for _, a := range r.aspects {
-		for _, b := range a.epoch.Data.Bags {
-			for k := range b.Instances {
-				add(b.sequence(k))
-				if r.HideContext > 0 {
-					add(rewardmodel.Sequence{IDs: b.Instances[k]})
+		for bags := range a.epoch.Data.all() {
+			for _, b := range bags {
+				for k := range b.Instances {
+					add(b.sequence(k))
+					if r.HideContext > 0 {
+						add(rewardmodel.Sequence{IDs: b.Instances[k]})
+					}
 				}
 			}
 		}

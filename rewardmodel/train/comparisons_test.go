@@ -192,3 +192,31 @@ func TestComparisonsOfOneAspect(t *testing.T) {
 		t.Errorf("the labels are not learned: margins differ by %g and %g", a, b)
 	}
 }
+
+// An aspect without labels is kept on the comparisons of the others too.
+func TestComparisonsWithAKeptAspect(t *testing.T) {
+	const worse, better = 1, 2 // tokens that no bag has
+	first, _ := twoAspects(60, 2)
+	for range 40 {
+		first.Comparisons = append(first.Comparisons, Comparison{bagOf(true, worse), bagOf(false, better)})
+	}
+	l := newShared(2)
+	_, err := RunAspects(t.Context(), l, []*Data{first, nil}, Config{
+		Method: DefaultBFGPU(), Epochs: 5, Batch: 16, Rate: 0.5, Threshold: PerBag, LambdaComparison: DefaultLambdaComparison,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := l.heads[0][worse] - l.heads[0][better]; got < 2 {
+		t.Errorf("the compared responses are %g apart", got)
+	}
+	logits, err := l.Logits([]rewardmodel.Sequence{{IDs: []int32{worse}}, {IDs: []int32{better}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range logits {
+		if m := margin([2]float32(row[2:])); math.Abs(m) > 0.3 {
+			t.Errorf("the kept aspect has the margin %g on response %d, and 0 before", m, i)
+		}
+	}
+}
