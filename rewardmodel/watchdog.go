@@ -15,6 +15,10 @@ import (
 // cannot be interrupted: only a restart of the process helps.
 var ErrStalled = errors.New("the model call has stalled")
 
+// ErrBroken reports that a model fails on everything, also on what it computed before,
+// because a device has failed, or memory is exhausted or damaged: only a restart helps.
+var ErrBroken = errors.New("the model is broken")
+
 // The limit of a model call is a multiple of the time that its tokens take at the
 // measured throughput, within bounds: the minimum allows for a machine under other
 // load, and the maximum for a throughput that was measured on the slow first calls
@@ -27,12 +31,13 @@ const (
 
 // Watchdog notices a model call, such as a forward pass, that takes far longer
 // than the calls before it. It is passive: the caller of the model reports the
-// calls with Begin and End, one at a time, and asks Stalled whether to act. It is
-// safe for concurrent use.
+// calls with Begin and End, one at a time, and a model that fails on everything with
+// Broken, and asks Stalled and Unusable whether to act. It is safe for concurrent use.
 type Watchdog struct {
 	mu         sync.Mutex
 	throughput batching.Throughput
 	call       *modelCall // nil while none is running
+	broken     error
 }
 
 // modelCall is a running model call.
@@ -76,6 +81,20 @@ func (w *Watchdog) End() {
 	defer w.mu.Unlock()
 	w.throughput.Observe(w.call.tokens, time.Since(w.call.began))
 	w.call = nil
+}
+
+// Broken reports that a model fails on everything.
+func (w *Watchdog) Broken(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = fmt.Errorf("%w: %w", ErrBroken, err)
+}
+
+// Unusable returns an error that wraps ErrBroken once a model is broken.
+func (w *Watchdog) Unusable() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.broken
 }
 
 // Stalled returns a *StalledError while the running call exceeds its limit.

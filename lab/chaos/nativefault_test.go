@@ -200,4 +200,17 @@ func TestNativeFaults(t *testing.T) {
 	_, err = score()
 	require.Error(t, err)
 	require.True(t, r.awaitCrash(startTimeout))
+
+	// A model that does not recover needs another process.
+	require.True(t, r.start())
+	at, _ = r.now()
+	_, err = score()
+	require.NoError(t, err)
+	r.spoil(normWeights(t, dir))
+	require.Eventually(t, func() bool {
+		_, err := score()
+		return err != nil && err.Error() != "500 Internal Server Error"
+	}, startTimeout, 100*time.Millisecond)
+	require.NotZero(t, r.process.Wait(t))
+	require.Contains(t, tail(r.process.Log)[len(tail(r.process.Log))-1], "it has failed also on what it computed before")
 }

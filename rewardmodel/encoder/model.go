@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -69,6 +70,7 @@ type Model struct {
 	fused     *fused // replaces the layers of net; nil if they are not fused
 	params    []param
 	mapped    []byte // a file that the weights are in, or nil
+	health    health
 }
 
 // Load reads a checkpoint's weights. Other models of the same Runtime continue to score meanwhile. A base model without
@@ -173,7 +175,26 @@ func (m *Model) Margins(batch []rewardmodel.Sequence) ([]float32, error) {
 
 // Logits returns for each sequence two logits per aspect, violation first.
 func (m *Model) Logits(batch []rewardmodel.Sequence) ([][]float32, error) {
-	return m.run(batch, m.runtime.score)
+	rows, err := m.run(batch, m.runtime.score)
+	if m.runtime.watch != nil && len(batch) > 0 {
+		m.observe(batch, err)
+	}
+	return rows, err
+}
+
+// observe reports a model that fails on everything.
+func (m *Model) observe(batch []rewardmodel.Sequence, err error) {
+	if err == nil {
+		m.health.succeeded(batch)
+		return
+	}
+	broken := m.health.failed(time.Now(), func(known []rewardmodel.Sequence) error {
+		_, err := m.unwatched(known)
+		return err
+	})
+	if broken != nil {
+		m.runtime.watch.Broken(broken)
+	}
 }
 
 // unwatched is Logits for what the CallWatcher does not count.

@@ -66,6 +66,8 @@ type Runtime struct {
 type CallWatcher interface {
 	Begin(sequences, tokens int)
 	End()
+	// Broken is called, by any goroutine, when a model fails on everything for some seconds, also on what it computed before.
+	Broken(err error)
 }
 
 // Watch reports forward passes to w. Call it before anything is loaded.

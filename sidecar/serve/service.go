@@ -227,7 +227,7 @@ func (s *Service) run(ctx context.Context) error {
 	unrecoverable := make(chan error, 1)
 	group.Go(func() error {
 		err := watchModel(ctx, s.handle.watchdog, s.logStall)
-		if err != nil {
+		if errors.Is(err, rewardmodel.ErrStalled) {
 			unrecoverable <- err
 			if q := s.handle.queue.Load(); q != nil {
 				q.MarkCrash()

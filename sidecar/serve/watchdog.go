@@ -25,10 +25,11 @@ const (
 type watchdog interface {
 	encoder.CallWatcher
 	Stalled() error
+	Unusable() error
 }
 
-// watchModel logs when a model call stalls, and returns an error when the process must be replaced, because a call into
-// libtorch cannot be interrupted. Until then the service is not ready, but the call may still return.
+// watchModel logs when a model call stalls, and returns an error when the process must be replaced: the model is broken, or a
+// call has stalled, which cannot be interrupted. Until then the service is not ready, but the call may still return.
 func watchModel(ctx context.Context, model watchdog, log func(error)) error {
 	tick := time.NewTicker(watchdogPoll)
 	defer tick.Stop()
@@ -39,6 +40,9 @@ func watchModel(ctx context.Context, model watchdog, log func(error)) error {
 			return nil
 		case <-tick.C:
 		}
+		if err := model.Unusable(); err != nil {
+			return replaceProcess(err)
+		}
 		err := model.Stalled()
 		if (err != nil) != stalled {
 			stalled = err != nil
@@ -46,9 +50,13 @@ func watchModel(ctx context.Context, model watchdog, log func(error)) error {
 		}
 		var why *rewardmodel.StalledError
 		if errors.As(err, &why) && why.Hopeless() {
-			return fmt.Errorf("%w; exiting so that a supervisor starts a new process", err)
+			return replaceProcess(err)
 		}
 	}
+}
+
+func replaceProcess(why error) error {
+	return fmt.Errorf("%w; exiting so that a supervisor starts a new process", why)
 }
 
 func (s *Service) logStall(err error) {

@@ -21,6 +21,8 @@ type stallAt struct {
 	limit    time.Duration
 }
 
+func (s stallAt) Unusable() error { return nil }
+
 func (s stallAt) Stalled() error {
 	now := time.Now()
 	if now.Before(s.from.Add(s.limit)) || now.After(s.to) {
@@ -59,6 +61,19 @@ func TestWatchModel(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A model that fails on everything is replaced with its process at once.
+func TestWatchBrokenModel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		model := &rewardmodel.Watchdog{}
+		time.AfterFunc(time.Minute, func() { model.Broken(errors.New("NaN")) })
+		err := watchModel(t.Context(), model, func(err error) { t.Error(err) })
+		require.ErrorIs(t, err, rewardmodel.ErrBroken)
+		require.InDelta(t, time.Minute, time.Since(began), float64(2*time.Second))
+		require.Equal(t, cli.ExitFailed, cli.ExitCode(err))
+	})
 }
 
 // The process does not wait forever for requests that wait for the model.
