@@ -133,13 +133,13 @@ func overwrite(t *testing.T, memory *procmem.Process, code []byte) []byte {
 }
 
 // awaitCrash waits until the process has ended, but not for long: if all scores are cached, it needs no batch.
-func (r *replica) awaitCrash(patience time.Duration) (crashed bool) {
+func (r *replica) awaitCrash(timeout time.Duration) (crashed bool) {
 	r.t.Helper()
 	select {
 	case <-r.process.Done:
 		require.Contains(r.t, r.process.Output(), "SIGSEGV: segmentation violation")
 		crashed = true
-	case <-time.After(patience):
+	case <-time.After(timeout):
 	}
 	r.kill()
 	return crashed
