@@ -2,12 +2,8 @@ package localmodel
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 
 	"assay/rewardmodel"
@@ -22,7 +18,6 @@ type Opened struct {
 	Dir        string
 	Checkpoint *checkpoint.Checkpoint
 	Tokenizer  *tokenizer.Tokenizer
-	checksum   string // of the weights, once Version has read them
 }
 
 // Open runs the quick checks of the checkpoint, so that an invalid setting fails
@@ -74,8 +69,8 @@ func (m *Opened) check() error {
 // Untrained is the version of every model with a randomly initialized classification head.
 const Untrained = "untrained"
 
-// Version identifies the weights: the version in assay.json, or the name of the
-// directory and a checksum of its content, which is read once.
+// Version identifies the model: the version in assay.json, or the name of the
+// directory and a checksum of its files.
 func (m *Opened) Version(ctx context.Context) (string, error) {
 	if !m.Checkpoint.HasClassifier() {
 		return Untrained, nil
@@ -87,40 +82,11 @@ func (m *Opened) Version(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if m.checksum == "" {
-		if m.checksum, err = m.sum(ctx); err != nil {
-			return "", err
-		}
-	}
-	return filepath.Base(absolute) + "-" + m.checksum[:8], nil
-}
-
-// sum is a checksum of the weights and their configuration.
-func (m *Opened) sum(ctx context.Context) (string, error) {
-	files, err := filepath.Glob(filepath.Join(m.Dir, "*.safetensors"))
+	content, err := m.Checkpoint.Content(ctx)
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.New()
-	for _, name := range append(files, filepath.Join(m.Dir, "config.json")) {
-		if err := ctx.Err(); err != nil {
-			return "", err
-		}
-		if err := addFile(sum, name); err != nil {
-			return "", err
-		}
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
-}
-
-func addFile(w io.Writer, name string) error {
-	file, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	_, err = io.Copy(w, file)
-	return err
+	return fmt.Sprintf("%s-%x", filepath.Base(absolute), content[:4]), nil
 }
 
 // Aspects are the rules of the checkpoint with their thresholds and calibrations. Those of unrecognized aggregates are
