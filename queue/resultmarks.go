@@ -80,12 +80,12 @@ func (w *worker) ends(ctx context.Context) (map[string]uint64, error) {
 	return ends, nil
 }
 
-// watchBooks keeps the books until the worker ends.
+// watchBooks keeps the books until the worker ends. Attaching has just added a mark.
 func (w *worker) watchBooks() {
 	tick := time.NewTicker(booksInterval)
 	defer tick.Stop()
-	for {
-		if err := w.keepBooks(w.working); err != nil && w.working.Err() == nil {
+	for keep := w.books.balance; ; keep = w.keepBooks {
+		if err := keep(w.working); err != nil && w.working.Err() == nil {
 			w.log.Debug().Err(err).Msg("cannot compare the streamed responses with their results")
 		}
 		select {
