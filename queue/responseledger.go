@@ -27,9 +27,9 @@ const (
 
 // ledger is what is known of the responses of a stream: up to the sequence Last, each waited
 // when it was written, as Waiting lists, or has a result, its own or that of an earlier response
-// with the same id. So one that neither waits nor has a
-// result later was lost: no client can remove a response. It is stored in another stream,
-// since nats-server reports some of these losses only until its next start, and others never.
+// with the same id. So one that waited, and neither waits nor has a result later, was lost: no
+// client can remove a response. It is stored in another stream, since nats-server reports some of
+// these losses only until its next start, and others never.
 type ledger struct {
 	Created time.Time `json:"created"` // of the stream; of another stream it says nothing
 	Last    uint64    `json:"last"`
