@@ -240,17 +240,14 @@ func crashWith(t *testing.T, q *Queue, id, body string) {
 	require.Equal(t, 1, jstest.Count(q.js, StreamResponses))
 }
 
-// Another process creates the consumer again while this one has no request for responses there: a response that lacks
-// only its acknowledgement is delivered as if for the first time.
-func TestConsumerThatAnotherProcessCreatedAgain(t *testing.T) {
-	t.Parallel()
-	cfg := testConfig(t)
-	cfg.Streams.DuplicateWindow = 100 * time.Millisecond
-	cfg.Worker.MaxInFlight = 4
-	q := openQueue(t, cfg)
+// losesAnAcknowledgement starts a worker that loses the acknowledgement of its first response, of which it has stored the
+// reward. acks counts all.
+func losesAnAcknowledgement(t *testing.T, cfg Config) (q *Queue, w *worker, acks *atomic.Int32) {
+	t.Helper()
+	q = openQueue(t, cfg)
 	w, err := newWorker(q.nc, q.js, scorerFunc(good), cfg.Worker, q.log, q.metrics)
 	require.NoError(t, err)
-	var acks atomic.Int32
+	acks = &atomic.Int32{}
 	w.ack = func(msg jetstream.Msg) error {
 		if acks.Add(1) == 1 {
 			return errors.New("lost")
@@ -258,12 +255,23 @@ func TestConsumerThatAnotherProcessCreatedAgain(t *testing.T) {
 		return msg.Ack()
 	}
 	require.NoError(t, w.start(t.Context()))
+	return q, w, acks
+}
+
+// Another process creates the consumer again while this one has no request for responses there: a response that lacks
+// only its acknowledgement is delivered as if for the first time.
+func TestConsumerThatAnotherProcessCreatedAgain(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t)
+	cfg.Streams.DuplicateWindow = 100 * time.Millisecond
+	cfg.Worker.MaxInFlight = 4
+	q, w, acks := losesAnAcknowledgement(t, cfg)
 	publish(t, q, "x", "1", item("text"))
 	require.Eventually(t, func() bool { return acks.Load() == 1 }, jstest.Timeout, time.Millisecond)
 	rewarded := time.Now()
 	require.NoError(t, w.slots.Acquire(t.Context(), int64(cfg.Worker.MaxInFlight)))
 	require.NoError(t, q.js.DeleteConsumer(t.Context(), StreamResponses, ConsumerScorer))
-	_, err = w.consumer(t.Context(), false)
+	_, err := w.consumer(t.Context(), false)
 	require.NoError(t, err)
 	since(t, rewarded, 3*cfg.Streams.DuplicateWindow)
 	publish(t, q, "x", "2", item("text"))
@@ -279,17 +287,7 @@ func TestRedeliveredBeyondTheWindowWithoutRestart(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.Streams.DuplicateWindow = 100 * time.Millisecond
 	cfg.Worker.AckWait = time.Second // the lost acknowledgement shows after ten windows
-	q := openQueue(t, cfg)
-	w, err := newWorker(q.nc, q.js, scorerFunc(good), cfg.Worker, q.log, q.metrics)
-	require.NoError(t, err)
-	var acks atomic.Int32
-	w.ack = func(msg jetstream.Msg) error {
-		if acks.Add(1) == 1 {
-			return errors.New("lost")
-		}
-		return msg.Ack()
-	}
-	require.NoError(t, w.start(t.Context()))
+	q, w, acks := losesAnAcknowledgement(t, cfg)
 	publish(t, q, "x", "1", item("text"))
 	awaitEmpty(t, q)
 	require.NoError(t, w.drain(t.Context()))
