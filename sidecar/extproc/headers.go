@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,16 +31,35 @@ func headersOf(m *core.HeaderMap) (h http.Header, pseudo map[string]string) {
 	return h, pseudo
 }
 
+// requestOf is the request with some headers of Envoy. The path is that of :path, as Envoy forwards it, whatever is in
+// :authority.
 func requestOf(ctx context.Context, m *core.HeaderMap) (*http.Request, error) {
 	h, pseudo := headersOf(m)
-	if pseudo[":authority"] == "" {
+	host := pseudo[":authority"]
+	if host == "" {
 		return nil, errors.New(":authority is missing")
 	}
-	r, err := http.NewRequestWithContext(ctx, pseudo[":method"], "http://"+pseudo[":authority"]+pseudo[":path"], nil)
+	target, err := url.Parse("http://" + host)
+	if err != nil {
+		return nil, fmt.Errorf(":authority: %w", err)
+	}
+	if target.Host != host { // it has a user, a path or a query
+		return nil, fmt.Errorf(":authority is %.80q; it must be a host, with or without a port", host)
+	}
+	if path := pseudo[":path"]; path != "" {
+		if target, err = url.ParseRequestURI(path); err != nil {
+			return nil, fmt.Errorf(":path: %w", err)
+		}
+		if target.Host != "" || target.Opaque != "" {
+			return nil, fmt.Errorf(":path is %.80q; it must begin with /", path)
+		}
+		target.Scheme, target.Host = "http", host
+	}
+	r, err := http.NewRequestWithContext(ctx, pseudo[":method"], "http://host", nil)
 	if err != nil {
 		return nil, err
 	}
-	r.Header = h
+	r.URL, r.Host, r.Header = target, host, h
 	return r, nil
 }
 
