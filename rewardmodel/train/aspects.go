@@ -293,7 +293,7 @@ func (r *run) keep() error {
 		}
 	}
 	for _, a := range r.aspects {
-		for bags := range a.epoch.Data.all() {
+		for _, bags := range append([]Comparison{a.epoch.Data.Bags}, a.epoch.Data.Comparisons...) {
 			for _, b := range bags {
 				for k := range b.Instances {
 					add(b.sequence(k))

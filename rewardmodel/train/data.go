@@ -1,7 +1,6 @@
 package train
 
 import (
-	"iter"
 	"math/rand/v2"
 
 	"assay/rewardmodel"
@@ -49,20 +48,6 @@ func (b *Bag) wholeSequence() rewardmodel.Sequence {
 type Data struct {
 	Bags        []Bag
 	Comparisons []Comparison // each with both labels; they are trained on, but fit no threshold
-}
-
-// all returns the bags, and those of each comparison.
-func (d *Data) all() iter.Seq[[]Bag] {
-	return func(yield func([]Bag) bool) {
-		if !yield(d.Bags) {
-			return
-		}
-		for _, c := range d.Comparisons {
-			if !yield(c) {
-				return
-			}
-		}
-	}
 }
 
 // Counts returns the number of violating and compliant bags, and of their instances: |U_micro| and |P_micro|.

@@ -55,7 +55,7 @@ func requestOf(ctx context.Context, m *core.HeaderMap) (*http.Request, error) {
 		}
 		target.Scheme, target.Host = "http", host
 	}
-	r, err := http.NewRequestWithContext(ctx, pseudo[":method"], "http://host", nil)
+	r, err := http.NewRequestWithContext(ctx, pseudo[":method"], "", nil) // which checks the method
 	if err != nil {
 		return nil, err
 	}
