@@ -71,9 +71,14 @@ func (f *fleet) judge(id, rater string, labels feedback.Labels) {
 
 // send adds the labels of a rater that a token sent.
 func (f *fleet) send(token, id, rater string, labels feedback.Labels) {
-	b := bag.Bag{ID: id, Rater: rater, Label: labels.Whole, Labels: labels.Aspects, Response: "Text of " + id + "."}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.add(token, id, rater, labels)
+}
+
+// add is send with f.mu locked.
+func (f *fleet) add(token, id, rater string, labels feedback.Labels) {
+	b := bag.Bag{ID: id, Rater: rater, Label: labels.Whole, Labels: labels.Aspects, Response: "Text of " + id + "."}
 	seq := f.index.Last() + 1
 	f.records = slices.DeleteFunc(f.records, func(r feedback.Stored) bool {
 		return r.Record.Bag.ID == id && r.Record.Bag.Rater == rater
@@ -94,8 +99,10 @@ func (f *fleet) sides() map[feedback.Hash]bool {
 
 // label adds n responses of both labels.
 func (f *fleet) label(from, n int) {
+	f.mu.Lock() // at once, or a training run could start with some of them, and another one with the rest
+	defer f.mu.Unlock()
 	for i := from; i < from+n; i++ {
-		f.say(fmt.Sprint("r", i), "anna", i%2 == 0)
+		f.add("ann", fmt.Sprint("r", i), "anna", feedback.Labels{Whole: labelOf(i%2 == 0)})
 	}
 }
 
