@@ -65,11 +65,13 @@ func (w *worker) openQuarantine(ctx context.Context, src source, starting bool) 
 	return q, nil
 }
 
-// freezeJournal keeps what is in flight recorded, see poison.Journal.Freeze.
-func (w *worker) freezeJournal() {
+// markCrash keeps what is in flight recorded, see poison.Journal.Freeze, and pulls no more.
+func (w *worker) markCrash() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.quarantine.journal.Freeze()
+	w.stop()
+	w.crash()
 }
 
 // closeJournal closes the journal, if there is one.

@@ -1,10 +1,12 @@
 package queue
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -255,7 +257,6 @@ func TestOneReplicaIsolatesASuspect(t *testing.T) {
 
 // After a stall, responses stay in the journal although they are negatively acknowledged.
 func TestMarkCrashKeepsTheJournal(t *testing.T) {
-	t.Parallel()
 	cfg := testConfig(t)
 	cfg.Worker.Journal = filepath.Join(t.TempDir(), "in-flight")
 	blocked := make(chan struct{}, 10)
@@ -273,6 +274,34 @@ func TestMarkCrashKeepsTheJournal(t *testing.T) {
 	left, err := poison.ReadJournal(cfg.Worker.Journal)
 	require.NoError(t, err)
 	require.Equal(t, map[uint64]bool{sequence: false}, left.Sequences)
+	awaitFetches(t)
+}
+
+// A process that is about to crash does not wait for the end of a pull.
+func TestMarkCrashEndsThePull(t *testing.T) {
+	q := startQueue(t, testConfig(t), nil)
+	q.MarkCrash()
+	ended := make(chan struct{})
+	go func() {
+		q.worker.puller.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(pullWait / 2): // a pull lasts longer
+		t.Error("the pull goes on")
+	}
+	awaitFetches(t)
+}
+
+// awaitFetches waits until the client of NATS has ended the pulls that were left, which would count as leaks. No test may run
+// in parallel.
+func awaitFetches(t *testing.T) {
+	t.Helper()
+	stacks := make([]byte, 1<<20)
+	require.Eventually(t, func() bool {
+		return !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*pullConsumer).fetch"))
+	}, 10*time.Second, 10*time.Millisecond)
 }
 
 // A crash counts once, however often the process starts before it can replace the journal.

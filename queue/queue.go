@@ -280,12 +280,13 @@ func (q *Queue) SetJournal(path string) {
 }
 
 // MarkCrash records that a request in flight is about to crash this process: the responses
-// in flight stay in WorkerConfig.Journal, although Drain negatively acknowledges them.
+// in flight stay in WorkerConfig.Journal, although Drain negatively acknowledges them, and
+// Drain does not wait for what is in transit, which is delivered again after AckWait.
 func (q *Queue) MarkCrash() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.worker != nil {
-		q.worker.freezeJournal()
+		q.worker.markCrash()
 	}
 }
 

@@ -118,10 +118,12 @@ type worker struct {
 	chunk int                 // number of responses that one pull requests
 	bytes int64               // and the maximum size of those
 
-	pulling context.Context // ends when no more responses are pulled
-	stop    context.CancelFunc
-	working context.Context // ends when responses in flight must be negatively acknowledged
-	abort   context.CancelFunc
+	pulling  context.Context // ends when no more responses are pulled
+	stop     context.CancelFunc
+	crashing context.Context // ends when the process is about to crash, see Queue.MarkCrash
+	crash    context.CancelFunc
+	working  context.Context // ends when responses in flight must be negatively acknowledged
+	abort    context.CancelFunc
 	puller  sync.WaitGroup // the loop that starts deliveries
 	flight  sync.WaitGroup // the deliveries
 	monitor sync.WaitGroup // the loop that sends heartbeats and measures
@@ -173,6 +175,7 @@ func newWorker(nc *nats.Conn, jet jetstream.JetStream, scorer Scorer,
 		ack:      jetstream.Msg.Ack,
 	}
 	w.pulling, w.stop = context.WithCancel(context.Background())
+	w.crashing, w.crash = context.WithCancel(context.Background())
 	w.working, w.abort = context.WithCancel(context.Background())
 	return w, nil
 }
@@ -236,7 +239,16 @@ func (w *worker) pullOnce(src *source) error {
 	if err != nil {
 		return err
 	}
-	for msg := range batch.Messages() {
+	for {
+		var msg jetstream.Msg
+		select {
+		case msg = <-batch.Messages():
+		case <-w.crashing.Done():
+			return nil // what is in transit is delivered again
+		}
+		if msg == nil {
+			return batch.Error()
+		}
 		d, err := newDelivery(msg, src)
 		if err != nil {
 			return err
@@ -251,7 +263,6 @@ func (w *worker) pullOnce(src *source) error {
 			}
 		})
 	}
-	return batch.Error()
 }
 
 // process handles a response and releases its slot and memory.

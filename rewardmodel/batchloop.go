@@ -1,6 +1,7 @@
 package rewardmodel
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -62,7 +63,10 @@ func (s *Scorer) runBatch(batch []*sequence) {
 	s.metrics.modelErrors.Inc()
 	parts := s.byJob(batch)
 	if len(parts) == 1 {
-		s.fail(batch, fmt.Errorf("%w: %w", ErrModel, err))
+		if !errors.Is(err, ErrClosed) {
+			err = fmt.Errorf("%w: %w", ErrModel, err)
+		}
+		s.fail(batch, err)
 		return
 	}
 	for _, part := range parts {

@@ -1,6 +1,7 @@
 package rewardmodel
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -16,7 +17,8 @@ import (
 var ErrStalled = errors.New("the model call has stalled")
 
 // ErrBroken reports that a model fails on everything, also on what it computed before,
-// because a device has failed, or memory is exhausted or damaged: only a restart helps.
+// because a device has failed, memory is exhausted or damaged, or native code had a
+// fault: only a restart helps.
 var ErrBroken = errors.New("the model is broken")
 
 // The limit of a model call is a multiple of the time that its tokens take at the
@@ -31,13 +33,15 @@ const (
 
 // Watchdog notices a model call, such as a forward pass, that takes far longer
 // than the calls before it. It is passive: the caller of the model reports the
-// calls with Begin and End, one at a time, and a model that fails on everything with
-// Broken, and asks Stalled and Unusable whether to act. It is safe for concurrent use.
+// calls with Begin and End, one at a time, and what makes the model unusable with
+// Broken, and asks Stalled and Usable whether to act. It is safe for concurrent use.
 type Watchdog struct {
 	mu         sync.Mutex
 	throughput batching.Throughput
 	call       *modelCall // nil while none is running
-	broken     error
+
+	usable context.Context
+	end    context.CancelCauseFunc
 }
 
 // modelCall is a running model call.
@@ -50,6 +54,7 @@ type modelCall struct {
 // NewWatchdog registers the gauge assay_model_stalled with reg, which may be nil.
 func NewWatchdog(reg prometheus.Registerer) (*Watchdog, error) {
 	w := &Watchdog{}
+	w.usable, w.end = context.WithCancelCause(context.Background())
 	if reg == nil {
 		return w, nil
 	}
@@ -83,19 +88,11 @@ func (w *Watchdog) End() {
 	w.call = nil
 }
 
-// Broken reports that a model fails on everything.
-func (w *Watchdog) Broken(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.broken = fmt.Errorf("%w: %w", ErrBroken, err)
-}
+// Broken reports that a model is broken.
+func (w *Watchdog) Broken(err error) { w.end(fmt.Errorf("%w: %w", ErrBroken, err)) }
 
-// Unusable returns an error that wraps ErrBroken once a model is broken.
-func (w *Watchdog) Unusable() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.broken
-}
+// Usable ends once a model is broken. Its cause then wraps ErrBroken.
+func (w *Watchdog) Usable() context.Context { return w.usable }
 
 // Stalled returns a *StalledError while the running call exceeds its limit.
 func (w *Watchdog) Stalled() error {

@@ -15,9 +15,12 @@ func (c *calls) Broken(err error)            { panic(err) }
 // Each scoring forward pass is reported with its size, even if it fails; loading and training steps are not.
 func TestRuntimeReportsScoring(t *testing.T) {
 	const dir = "../checkpoint/testdata/roberta-two"
-	r := newRuntime(t)
 	var c calls
-	r.Watch(&c)
+	r, err := NewRuntime(RuntimeOptions{Threads: 2, Device: "cpu", Watch: &c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
 	m, err := r.Load(openCheckpoint(t, dir), FP32)
 	if err != nil {
 		t.Fatal(err)

@@ -38,6 +38,9 @@ import (
 
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
+
+	"assay/internal/nativefault"
+	"assay/rewardmodel"
 )
 
 // ErrClosed is returned by every call on a Runtime, or on a model that it runs, after Close.
@@ -48,17 +51,24 @@ var ErrClosed = errors.New("encoder: the libtorch runtime is closed")
 // libtorch keeps its last error and its gradient mode per thread, while goroutines migrate between threads. All calls
 // therefore run on a single goroutine that is permanently locked to its thread. Models and learners of a Runtime share
 // that thread and stop with it.
+//
+// After a fault in native code (package nativefault), that of libtorch or any other, every call returns an error that wraps
+// rewardmodel.ErrClosed, also one in progress. It describes the fault if RuntimeOptions.Watch is nil.
 type Runtime struct {
 	device    gotch.Device
 	threads   int       // per operation on the CPU
 	limit     float64   // mean change that int8 may make; see RuntimeOptions.PrecisionLimit
 	packedDir packedDir // RuntimeOptions.PackedDir
 	warn      func(error)
-	watch     CallWatcher
+	watch     CallWatcher // nil: none
 	work      chan func()
 	stop      chan struct{}
 	done      chan struct{}
 	once      sync.Once
+
+	faulted      chan struct{} // closed after a fault
+	fault        error         // that every call returns then
+	ignoreFaults func()        // ends the watch for them
 }
 
 // CallWatcher is notified of each scoring forward pass, on the goroutine that runs it. Loading and training steps are not
@@ -66,12 +76,10 @@ type Runtime struct {
 type CallWatcher interface {
 	Begin(sequences, tokens int)
 	End()
-	// Broken is called, by any goroutine, when a model fails on everything for some seconds, also on what it computed before.
+	// Broken is called, by any goroutine, when a model fails on everything for some seconds, also on what it computed before, and
+	// with a *nativefault.Fault before the calls in progress return its error.
 	Broken(err error)
 }
-
-// Watch reports forward passes to w. Call it before anything is loaded.
-func (r *Runtime) Watch(w CallWatcher) { r.watch = w }
 
 // RuntimeOptions selects the device and the number of threads of libtorch.
 type RuntimeOptions struct {
@@ -87,6 +95,8 @@ type RuntimeOptions struct {
 	PackedDir string
 	// Warn is called with the reason when PackedDir is not used because another user can write there; nil: no call.
 	Warn func(error)
+	// Watch is notified of forward passes and faults; nil: nothing is.
+	Watch CallWatcher
 	// Device is "auto" (or empty), "cpu", or "cuda:N". Auto uses the first CUDA device when libtorch finds one.
 	Device string
 }
@@ -99,15 +109,22 @@ func NewRuntime(opts RuntimeOptions) (*Runtime, error) {
 	if !(opts.PrecisionLimit >= 0) {
 		return nil, fmt.Errorf("encoder: precision limit is %v; use a positive number, such as %v", opts.PrecisionLimit, DefaultPrecisionLimit)
 	}
-	r := &Runtime{packedDir: packedDir(opts.PackedDir), warn: opts.Warn, work: make(chan func()), stop: make(chan struct{}), done: make(chan struct{})}
+	r := &Runtime{
+		packedDir: packedDir(opts.PackedDir), warn: opts.Warn, watch: opts.Watch,
+		work: make(chan func()), stop: make(chan struct{}), done: make(chan struct{}), faulted: make(chan struct{}),
+	}
 	if r.limit = opts.PrecisionLimit; r.limit == 0 {
 		r.limit = DefaultPrecisionLimit
 	}
 	if r.threads = opts.Threads; r.threads == 0 {
 		r.threads = runtime.GOMAXPROCS(0)
 	}
+	var err error
+	if r.ignoreFaults, err = nativefault.Watch(r.fail); err != nil {
+		return nil, fmt.Errorf("encoder: %w", err)
+	}
 	go r.loop()
-	err := r.do(func() (err error) {
+	err = r.do(func() (err error) {
 		r.device, err = parseDevice(opts.Device)
 		return err
 	})
@@ -146,10 +163,28 @@ func (r *Runtime) do(f func() error) error {
 	}
 	select {
 	case r.work <- job:
-		return <-result
 	case <-r.done:
 		return ErrClosed
+	case <-r.faulted:
+		return r.fault
 	}
+	select {
+	case err := <-result:
+		return err
+	case <-r.faulted:
+		return r.fault
+	}
+}
+
+// fail ends all calls, because of a fault. With somebody to tell, their errors, which clients may see, name no addresses.
+func (r *Runtime) fail(f *nativefault.Fault) {
+	if r.watch != nil {
+		r.watch.Broken(f)
+		r.fault = rewardmodel.ErrClosed
+	} else {
+		r.fault = fmt.Errorf("%w: %w", rewardmodel.ErrClosed, f)
+	}
+	close(r.faulted)
 }
 
 // score is do for a forward pass over a packed batch.
@@ -165,8 +200,14 @@ func (r *Runtime) score(p *packed, f func() error) error {
 
 // Close stops the thread after the call in progress. Later calls return ErrClosed. It may be called more than once.
 func (r *Runtime) Close() {
-	r.once.Do(func() { close(r.stop) })
-	<-r.done
+	r.once.Do(func() {
+		close(r.stop)
+		r.ignoreFaults()
+	})
+	select {
+	case <-r.done:
+	case <-r.faulted: // the thread may be the one with the fault
+	}
 }
 
 // Device names where tensors live: "cpu" or "cuda:N".

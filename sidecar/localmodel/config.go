@@ -20,6 +20,8 @@ type Compute struct {
 	Threads        int    // of the CPU; 0: all CPUs available to the process
 
 	Warn func(error) // what costs only time, such as a PackedDir that another user can write; nil: no call
+
+	Watch encoder.CallWatcher // of forward passes and faults; nil: none
 }
 
 // Defaults of the flags.
@@ -30,5 +32,5 @@ const (
 
 // Runtime starts libtorch. The caller closes it.
 func (c Compute) Runtime() (*encoder.Runtime, error) {
-	return encoder.NewRuntime(encoder.RuntimeOptions{Threads: c.Threads, Device: c.Device, PrecisionLimit: c.PrecisionLimit, PackedDir: c.PackedDir, Warn: c.Warn})
+	return encoder.NewRuntime(encoder.RuntimeOptions{Threads: c.Threads, Device: c.Device, PrecisionLimit: c.PrecisionLimit, PackedDir: c.PackedDir, Warn: c.Warn, Watch: c.Watch})
 }

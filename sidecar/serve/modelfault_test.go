@@ -3,6 +3,7 @@ package serve_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"assay/internal/nativefault/faulttest"
 	"assay/queue"
 	"assay/rewardmodel"
 	"assay/rewardmodel/tokenizer"
@@ -34,6 +36,7 @@ const faultVariable = "TEST_BINARY_MODEL_FAULT"
 
 const (
 	faultCrash = "crash"
+	faultLater = "later" // crashes when the process gets SIGUSR1
 	faultHang  = "hang"
 	faultStop  = "stop" // stops the service, and hangs before the watchdog notices
 
@@ -61,7 +64,9 @@ func serveFaulty(fault string) int {
 	if err != nil {
 		return p.Fail(os.Stderr, err)
 	}
-	s.ReplaceWatchdog(func(w serve.Watchdog) serve.Watchdog { return &faultyModel{Watchdog: w, fault: fault} })
+	later := make(chan os.Signal, 1)
+	signal.Notify(later, unix.SIGUSR1)
+	s.ReplaceWatchdog(func(w serve.Watchdog) serve.Watchdog { return &faultyModel{Watchdog: w, fault: fault, later: later} })
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	s.Start()
@@ -79,6 +84,7 @@ func serveFaulty(fault string) int {
 type faultyModel struct {
 	serve.Watchdog
 	fault string
+	later <-chan os.Signal
 	hung  atomic.Pointer[time.Time]
 }
 
@@ -91,15 +97,13 @@ func (m *faultyModel) Begin(sequences, tokens int) {
 	case faultHang:
 		m.hung.Store(new(time.Now()))
 		select {}
+	case faultLater:
+		<-m.later
 	case faultStop:
 		_ = unix.Kill(os.Getpid(), unix.SIGTERM)
 		select {}
 	}
-	page, err := unix.Mmap(-1, 0, unix.Getpagesize(), unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	if err != nil {
-		panic(err)
-	}
-	page[0] = 1 // SIGSEGV, which Go does not recover from
+	faulttest.Access(0)
 }
 
 // Stalled has limits that are short enough for a test.
@@ -251,10 +255,9 @@ func (s *supervised) requireOutcome(innocents map[string]string, poison string) 
 func TestResponseThatCrashesTheProcessIsDeadLettered(t *testing.T) {
 	for _, tc := range []struct {
 		fault, says string
-		code        int
 	}{
-		{faultCrash, "SIGSEGV", 2}, // exit code of a Go process after a fault
-		{faultHang, "exiting so that a supervisor starts a new process", 1},
+		{faultCrash, "a fault in native code: SIGSEGV at address 0x0, in "},
+		{faultHang, "the model call has stalled"},
 	} {
 		t.Run(tc.fault, func(t *testing.T) {
 			t.Setenv(faultVariable, tc.fault)
@@ -270,8 +273,9 @@ func TestResponseThatCrashesTheProcessIsDeadLettered(t *testing.T) {
 			first := s.now
 			s.publishAll(all)
 			s.awaitEmpty()
-			require.Equal(t, []int{tc.code, tc.code, tc.code, tc.code}, s.codes)
+			require.Equal(t, []int{cli.ExitFailed, cli.ExitFailed, cli.ExitFailed, cli.ExitFailed}, s.codes)
 			require.Contains(t, first.Output(), tc.says)
+			require.Contains(t, first.Output(), "exiting so that a supervisor starts a new process")
 			s.requireOutcome(innocents, "poison")
 			s.now.Signal(t)
 			require.Zero(t, s.now.Wait(t), s.now.Output())
@@ -279,7 +283,66 @@ func TestResponseThatCrashesTheProcessIsDeadLettered(t *testing.T) {
 	}
 }
 
-// The unit of systemd restarts the service after a fault, whose exit code is also that of invalid settings.
+// Every request in flight at a fault in native code is answered.
+func TestRequestsInFlightAtAFault(t *testing.T) {
+	t.Setenv(faultVariable, faultLater)
+	model := processtest.TinyModel(t, nil)
+	p := processtest.Serve(t, model, t.TempDir())
+	texts := append(textsOfTokens(t, model, innocentTokens+1, 1), textsOfTokens(t, model, innocentTokens, 32)...)
+	type answer struct {
+		status int
+		retry  string
+		body   string
+	}
+	answers := make(chan answer, len(texts))
+	for i, text := range texts {
+		if i > 0 {
+			awaitInFlight(t, p, 1) // the poisonous one
+		}
+		go func() {
+			response, err := http.Post(p.Ready.HTTP+"/v1/score", "application/json", strings.NewReader(fmt.Sprintf(`{"responses":[{"response":%q}]}`, text)))
+			if err != nil {
+				answers <- answer{body: err.Error()}
+				return
+			}
+			defer response.Body.Close()
+			body, err := io.ReadAll(response.Body)
+			if err != nil {
+				body = []byte(err.Error())
+			}
+			answers <- answer{response.StatusCode, response.Header.Get("Retry-After"), string(body)}
+		}()
+	}
+	awaitInFlight(t, p, len(texts))
+	require.NoError(t, p.Cmd.Process.Signal(unix.SIGUSR1))
+	for range texts {
+		a := <-answers
+		require.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
+		require.Equal(t, "1", a.retry)
+		require.Contains(t, a.body, `"code":"shutting_down"`)
+		require.NotContains(t, a.body, "SIGSEGV", "what only the log should have")
+	}
+	require.Equal(t, cli.ExitFailed, p.Wait(t))
+	require.Contains(t, p.Output(), "a fault in native code: SIGSEGV at address 0x0, in ")
+}
+
+// awaitInFlight waits until n requests or more are in flight.
+func awaitInFlight(t *testing.T, p *processtest.Process, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		_, metrics := processtest.Get(t, p.Ready.HTTP+"/metrics")
+		for line := range strings.Lines(metrics) {
+			if value, ok := strings.CutPrefix(line, "assay_http_requests_in_flight "); ok {
+				inFlight, err := strconv.Atoi(strings.TrimSpace(value))
+				require.NoError(t, err)
+				return inFlight-1 >= n // without the one for the metrics
+			}
+		}
+		return false
+	}, processtest.Timeout, 10*time.Millisecond)
+}
+
+// The unit of systemd restarts the service after a fault.
 func TestUnitRestartsAfterAFault(t *testing.T) {
 	unit, err := os.ReadFile("../../examples/systemd/assay.service")
 	require.NoError(t, err)

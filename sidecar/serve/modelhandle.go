@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -77,7 +78,7 @@ func (l *modelHandle) modelReady(context.Context) error {
 	if l.versions.Load() == nil {
 		return fmt.Errorf("%w: the model is being loaded", rewardmodel.ErrNotReady)
 	}
-	if err := l.watchdog.Stalled(); err != nil {
+	if err := cmp.Or(l.watchdog.Stalled(), context.Cause(l.watchdog.Usable())); err != nil {
 		return fmt.Errorf("%w: %w", rewardmodel.ErrNotReady, err)
 	}
 	return nil

@@ -227,11 +227,11 @@ func (s *Service) run(ctx context.Context) error {
 	unrecoverable := make(chan error, 1)
 	group.Go(func() error {
 		err := watchModel(ctx, s.handle.watchdog, s.logStall)
-		if errors.Is(err, rewardmodel.ErrStalled) {
+		if err != nil {
 			unrecoverable <- err
-			if q := s.handle.queue.Load(); q != nil {
-				q.MarkCrash()
-			}
+		}
+		if q := s.handle.queue.Load(); q != nil && errors.Is(err, rewardmodel.ErrStalled) {
+			q.MarkCrash()
 		}
 		return err
 	})

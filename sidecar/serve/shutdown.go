@@ -13,14 +13,14 @@ var errShutdownTimeout = errors.New("requests were still in flight after --shutd
 func (s *Service) shutdown() error {
 	s.http.Drain()
 	s.log.Info().Stringer("within", s.config.ShutdownTimeout).Msg("shutting down; a second signal terminates immediately")
-	stalled := s.handle.watchdog.Stalled() != nil
+	unusable := s.handle.watchdog.Stalled() != nil || s.handle.watchdog.Usable().Err() != nil
 	timeout := s.config.ShutdownTimeout
-	if stalled {
+	if unusable {
 		timeout = min(timeout, stallGrace)
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), timeout, errShutdownTimeout)
 	defer cancel()
-	if s.config.DrainDelay > 0 && !stalled {
+	if s.config.DrainDelay > 0 && !unusable {
 		_ = cli.Wait(ctx, s.config.DrainDelay) // shorter than the deadline
 	}
 	<-s.started // the start ends soon: its context has ended
@@ -32,7 +32,7 @@ func (s *Service) shutdown() error {
 		errs = append(errs, q.Drain(ctx))
 	}
 	errs = append(errs, s.stopLearning())
-	if !stalled && ctx.Err() == nil { // closing could wait forever for a stalled model call
+	if !unusable && ctx.Err() == nil { // closing could wait forever for a model call
 		errs = append(errs, s.closeModels())
 	}
 	if q != nil {

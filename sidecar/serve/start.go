@@ -54,11 +54,11 @@ func (s *Service) loadModel(ctx context.Context) (*versions.Set, error) {
 	s.dirs = fleet.NewCheckpointDirs(version, s.opened.Dir, filepath.Join(s.config.DataDir, "models"))
 	model := s.config.Model
 	model.Warn = func(err error) { s.log.Warn().Err(err).Msg("packed weights are not used") }
+	model.Watch = faultRecorder{s.handle.watchdog, &s.handle.queue}
 	runtime, err := model.Runtime()
 	if err != nil {
 		return nil, cli.Usage(err)
 	}
-	runtime.Watch(s.handle.watchdog)
 	s.loader = &loader{model: s.config.Model, scoring: s.config.Scorer, runtime: runtime, find: s.dirs.Pinned, metrics: s.registry, first: s.opened}
 	s.dirs.Load = s.loader.try
 	versions, err := versions.New(versions.Config{MaxLoaded: s.config.ModelsLoaded, MaxBytes: s.config.ModelsBytes}, s.loader, s.registry)

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"assay/internal/nativefault"
+	"assay/queue"
 	"assay/rewardmodel"
 	"assay/rewardmodel/encoder"
 )
@@ -16,8 +19,8 @@ const (
 	// watchdogPoll is how often the running model call is checked.
 	watchdogPoll = time.Second
 
-	// stallGrace is the shutdown timeout of a service with a stalled model: requests
-	// that need the model cannot finish.
+	// stallGrace is the shutdown timeout of a service whose model has stalled or is broken:
+	// requests that need it cannot finish.
 	stallGrace = 2 * time.Second
 )
 
@@ -25,7 +28,22 @@ const (
 type watchdog interface {
 	encoder.CallWatcher
 	Stalled() error
-	Unusable() error
+	Usable() context.Context
+}
+
+// faultRecorder is a watchdog that records what is in flight at a fault in native code, before any of it ends.
+type faultRecorder struct {
+	watchdog
+	queue *atomic.Pointer[queue.Queue]
+}
+
+// Broken implements encoder.CallWatcher.
+func (r faultRecorder) Broken(err error) {
+	var fault *nativefault.Fault
+	if q := r.queue.Load(); errors.As(err, &fault) && q != nil {
+		q.MarkCrash()
+	}
+	r.watchdog.Broken(err)
 }
 
 // watchModel logs when a model call stalls, and returns an error when the process must be replaced: the model is broken, or a
@@ -38,10 +56,9 @@ func watchModel(ctx context.Context, model watchdog, log func(error)) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-model.Usable().Done():
+			return replaceProcess(context.Cause(model.Usable()))
 		case <-tick.C:
-		}
-		if err := model.Unusable(); err != nil {
-			return replaceProcess(err)
 		}
 		err := model.Stalled()
 		if (err != nil) != stalled {
@@ -67,8 +84,8 @@ func (s *Service) logStall(err error) {
 	s.log.Warn().Msg("ready: the model responds again")
 }
 
-// await waits for all goroutines of the group. After an unrecoverable stall it waits only 2 * stallGrace, since some may
-// wait for the model forever.
+// await waits for all goroutines of the group. With a model that is unusable it waits only 2 * stallGrace, since some may
+// wait for it forever.
 func await(parts *errgroup.Group, unrecoverable <-chan error) error {
 	var err error
 	ended := make(chan struct{})
