@@ -52,8 +52,8 @@ var ErrClosed = errors.New("encoder: the libtorch runtime is closed")
 // therefore run on a single goroutine that is permanently locked to its thread. Models and learners of a Runtime share
 // that thread and stop with it.
 //
-// After a fault in native code (package nativefault), that of libtorch or any other, every call returns an error that wraps
-// rewardmodel.ErrClosed, also one in progress. It describes the fault if RuntimeOptions.Watch is nil.
+// After a fault in native code, that of libtorch or any other, every call returns an error, also one in progress: the
+// *nativefault.Fault, or rewardmodel.ErrClosed if RuntimeOptions.Watch has got that.
 type Runtime struct {
 	device    gotch.Device
 	threads   int       // per operation on the CPU
@@ -176,13 +176,12 @@ func (r *Runtime) do(f func() error) error {
 	}
 }
 
-// fail ends all calls, because of a fault. With somebody to tell, their errors, which clients may see, name no addresses.
+// fail ends all calls, because of a fault. The errors of a service, which clients may see, do not describe it.
 func (r *Runtime) fail(f *nativefault.Fault) {
+	r.fault = f
 	if r.watch != nil {
 		r.watch.Broken(f)
 		r.fault = rewardmodel.ErrClosed
-	} else {
-		r.fault = fmt.Errorf("%w: %w", rewardmodel.ErrClosed, f)
 	}
 	close(r.faulted)
 }
