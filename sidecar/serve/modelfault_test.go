@@ -283,59 +283,77 @@ func TestResponseThatCrashesTheProcessIsDeadLettered(t *testing.T) {
 	}
 }
 
-// Every request in flight at a fault in native code is answered.
+// Every request in flight at a fault in native code is answered, over HTTP and NATS.
 func TestRequestsInFlightAtAFault(t *testing.T) {
 	t.Setenv(faultVariable, faultLater)
 	model := processtest.TinyModel(t, nil)
 	p := processtest.Serve(t, model, t.TempDir())
-	texts := append(textsOfTokens(t, model, innocentTokens+1, 1), textsOfTokens(t, model, innocentTokens, 32)...)
+	t.Cleanup(p.Kill) // if the model still waits
+	const n = 32
+	texts := textsOfTokens(t, model, innocentTokens, n)
 	type answer struct {
 		status int
 		retry  string
 		body   string
 	}
-	answers := make(chan answer, len(texts))
-	for i, text := range texts {
-		if i > 0 {
-			awaitInFlight(t, p, 1) // the poisonous one
+	answers := make(chan answer, n)
+	ask := func(text string) {
+		response, err := http.Post(p.Ready.HTTP+"/v1/score", "application/json", strings.NewReader(fmt.Sprintf(`{"responses":[{"response":%q}]}`, text)))
+		if err != nil {
+			answers <- answer{body: err.Error()}
+			return
 		}
-		go func() {
-			response, err := http.Post(p.Ready.HTTP+"/v1/score", "application/json", strings.NewReader(fmt.Sprintf(`{"responses":[{"response":%q}]}`, text)))
-			if err != nil {
-				answers <- answer{body: err.Error()}
-				return
-			}
-			defer response.Body.Close()
-			body, err := io.ReadAll(response.Body)
-			if err != nil {
-				body = []byte(err.Error())
-			}
-			answers <- answer{response.StatusCode, response.Header.Get("Retry-After"), string(body)}
-		}()
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			body = []byte(err.Error())
+		}
+		answers <- answer{response.StatusCode, response.Header.Get("Retry-After"), string(body)}
 	}
-	awaitInFlight(t, p, len(texts))
+	go ask(textsOfTokens(t, model, innocentTokens+1, 1)[0])
+	awaitMetric(t, p, "assay_http_requests_in_flight", 2) // with the one for the metrics
+	nc, _ := p.JetStream(t)
+	overNATS := make(chan error, 1)
+	go func() {
+		_, err := queue.NewClient(nc).Score(t.Context(), rewardmodel.Request{Responses: []rewardmodel.Item{{Response: &texts[0]}}})
+		overNATS <- err
+	}()
+	awaitMetric(t, p, `assay_queue_tokens{model_version="tiny-1"}`, innocentTokens+1+innocentTokens)
+	for _, text := range texts[1:] {
+		go ask(text)
+	}
+	awaitMetric(t, p, "assay_http_requests_in_flight", n+1)
 	require.NoError(t, p.Cmd.Process.Signal(unix.SIGUSR1))
-	for range texts {
+	for range n {
 		a := <-answers
 		require.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
 		require.Equal(t, "1", a.retry)
 		require.Contains(t, a.body, `"code":"shutting_down"`)
 		require.NotContains(t, a.body, "SIGSEGV", "what only the log should have")
 	}
+	var refused *queue.Error
+	require.ErrorAs(t, <-overNATS, &refused)
+	require.Equal(t, http.StatusServiceUnavailable, refused.Code)
+	require.Equal(t, time.Second, refused.RetryAfter)
 	require.Equal(t, cli.ExitFailed, p.Wait(t))
 	require.Contains(t, p.Output(), "a fault in native code: SIGSEGV at address 0x0, in ")
 }
 
-// awaitInFlight waits until n requests or more are in flight.
-func awaitInFlight(t *testing.T, p *processtest.Process, n int) {
+// awaitMetric waits until a metric has at least a value.
+func awaitMetric(t *testing.T, p *processtest.Process, name string, value float64) {
 	t.Helper()
+	var last string
+	defer func() {
+		if t.Failed() {
+			t.Log(last)
+		}
+	}()
 	require.Eventually(t, func() bool {
-		_, metrics := processtest.Get(t, p.Ready.HTTP+"/metrics")
-		for line := range strings.Lines(metrics) {
-			if value, ok := strings.CutPrefix(line, "assay_http_requests_in_flight "); ok {
-				inFlight, err := strconv.Atoi(strings.TrimSpace(value))
-				require.NoError(t, err)
-				return inFlight-1 >= n // without the one for the metrics
+		_, last = processtest.Get(t, p.Ready.HTTP+"/metrics")
+		for line := range strings.Lines(last) {
+			if text, ok := strings.CutPrefix(line, name+" "); ok {
+				is, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+				return err == nil && is >= value
 			}
 		}
 		return false
