@@ -124,9 +124,9 @@ type worker struct {
 	crash    context.CancelFunc
 	working  context.Context // ends when responses in flight must be negatively acknowledged
 	abort    context.CancelFunc
-	puller  sync.WaitGroup // the loop that starts deliveries
-	flight  sync.WaitGroup // the deliveries
-	monitor sync.WaitGroup // the loop that sends heartbeats and measures
+	puller   sync.WaitGroup // the loop that starts deliveries
+	flight   sync.WaitGroup // the deliveries
+	monitor  sync.WaitGroup // the loop that sends heartbeats and measures
 
 	first      uint64    // response that was the oldest when it was measured last
 	leftover   uint64    // see redeliver

@@ -21,12 +21,18 @@ const (
 
 	// extentTimeout bounds that when a process stops.
 	extentTimeout = 2 * time.Second
+
+	// acknowledgementWait is how long an extent waits for the acknowledgement of a record.
+	acknowledgementWait = 500 * time.Millisecond
 )
 
 // extent is the maximum that the stream of labels ever had. Neither number becomes
 // smaller, whatever clients do: an erased id has its tombstone. It is stored in another
 // stream because nats-server does not report every loss: a file that was cut off between
 // two records while it was stopped only looks as if labels had been corrected.
+//
+// The server lists the records of an atomic batch before it syncs them, and until then a power
+// failure takes them: so an extent is stored only once it is acknowledged.
 type extent struct {
 	Created time.Time `json:"created"` // of the stream; of another stream it says nothing
 	Last    uint64    `json:"last"`    // sequence
@@ -95,13 +101,53 @@ func (l *Log) compareExtent(ctx context.Context) (lacks string, err error) {
 	if lacks != "" {
 		l.cfg.Damage.Report(js.DamagedRecord{Stream: StreamFeedback})
 	}
-	if now.Last == most.Last && now.IDs == most.IDs {
+	if now.Last == most.Last && now.IDs == most.IDs || !l.acknowledged(ctx) {
 		return lacks, nil
 	}
 	if _, err = js.Store(ctx, l.cfg.State, keyExtent, now, revision); errors.Is(err, js.ErrChanged) {
 		err = nil // another process has stored it
 	}
 	return lacks, err
+}
+
+// acknowledged reports whether the server has acknowledged a record of this process behind all
+// that the index has. It has then synced them all, since it stores one after another.
+func (l *Log) acknowledged(ctx context.Context) bool {
+	l.mu.Lock()
+	none := l.confirmed == 0
+	l.mu.Unlock()
+	if none {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, acknowledgementWait)
+	defer cancel()
+	last, err := l.lastSequence(ctx)
+	if err != nil {
+		return false
+	}
+	for {
+		l.mu.Lock()
+		moved, reached := l.moved, l.confirmed >= last
+		l.mu.Unlock()
+		if reached {
+			return true
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// acknowledge notes the sequence of a record that the server has acknowledged.
+func (l *Log) acknowledge(sequence uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if sequence > l.confirmed {
+		l.confirmed = sequence
+		l.notify()
+	}
 }
 
 // lacks describes what is missing of an earlier extent of the same stream, "" for nothing.

@@ -163,7 +163,9 @@ func (l *Log) storeBatch(writes []*write) {
 	}
 	var first uint64
 	err := l.persist(l.closing, js.BatchRejected, func(ctx context.Context) (err error) {
-		first, err = l.publishBatch(ctx, msgs)
+		if first, err = l.publishBatch(ctx, msgs); err == nil {
+			l.acknowledge(first + uint64(len(msgs)) - 1)
+		}
 		return err
 	})
 	switch {

@@ -60,12 +60,13 @@ type Log struct {
 	scored jetstream.Stream // nil: scored responses are not kept
 	slots  *semaphore.Weighted
 
-	mu       sync.Mutex
-	index    *feedback.Index
-	position uint64        // last sequence of the stream that the index has read
-	current  bool          // the index has read all that the stream had when the indexer started
-	erased   int           // number of damaged records that were erased before the index was read
-	moved    chan struct{} // closed when one of these changes
+	mu        sync.Mutex
+	index     *feedback.Index
+	position  uint64        // last sequence of the stream that the index has read
+	current   bool          // the index has read all that the stream had when the indexer started
+	erased    int           // number of damaged records that were erased before the index was read
+	confirmed uint64        // largest sequence that the server has acknowledged to this process
+	moved     chan struct{} // closed when one of these changes
 
 	erasures pendingErasures
 	commits  chan *commit // of atomic batches; nil: each label is a separate message

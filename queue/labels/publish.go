@@ -35,6 +35,7 @@ func (l *Log) put(ctx context.Context, msg *nats.Msg) (sequence uint64, err erro
 		ack, err := l.publish(ctx, msg, jetstream.WithExpectStream(StreamFeedback))
 		if err == nil {
 			sequence = ack.Sequence
+			l.acknowledge(sequence)
 		}
 		return err
 	})
