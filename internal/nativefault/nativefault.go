@@ -22,15 +22,15 @@ import (
 // Limit is for how long a process lives after a fault. Then it dies of it, as it would have without Watch.
 const Limit = 5 * time.Second
 
-// Fault is a signal that was raised outside Go code.
-type Fault struct {
+// FaultError is a signal that was raised outside Go code.
+type FaultError struct {
 	Signal  syscall.Signal
 	Address uintptr // that was accessed; 0 for an abort
 	Place   string  // file, offset and symbol of the instruction, as far as they are known
 }
 
 // Error names all of it.
-func (f *Fault) Error() string {
+func (f *FaultError) Error() string {
 	text := "a fault in native code: " + unix.SignalName(f.Signal)
 	if f.Signal == unix.SIGSEGV || f.Signal == unix.SIGBUS {
 		text += fmt.Sprintf(" at address %#x", f.Address)
@@ -43,7 +43,7 @@ func (f *Fault) Error() string {
 
 // Watch calls report in a goroutine at the first fault of the process, or now if there was one. stop ends that, and waits for a
 // report in progress.
-func Watch(report func(*Fault)) (stop func(), err error) {
+func Watch(report func(*FaultError)) (stop func(), err error) {
 	fd := int(C.watch_faults(C.int(Limit / time.Second)))
 	if fd < 0 {
 		return nil, fmt.Errorf("handle faults in native code: %w", syscall.Errno(-fd))
@@ -76,9 +76,9 @@ func happened(fd uintptr) bool {
 	return err == nil && n > 0
 }
 
-func first() *Fault {
+func first() *FaultError {
 	f := C.first_fault()
 	var place [512]C.char
 	C.place_of(f.pc, &place[0], C.int(len(place)))
-	return &Fault{Signal: syscall.Signal(f.signal), Address: uintptr(f.address), Place: C.GoString(&place[0])}
+	return &FaultError{Signal: syscall.Signal(f.signal), Address: uintptr(f.address), Place: C.GoString(&place[0])}
 }

@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 
 // faulty watches for faults, and has one.
 func faulty(fault string) int {
-	reported := make(chan *Fault)
-	stop, err := Watch(func(f *Fault) { reported <- f })
+	reported := make(chan *FaultError)
+	stop, err := Watch(func(f *FaultError) { reported <- f })
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -46,8 +46,8 @@ func faulty(fault string) int {
 		go func() { runtime.GC(); close(ended) }()
 		<-ended
 	}
-	late := make(chan *Fault)
-	if _, err := Watch(func(f *Fault) { late <- f }); err != nil || *<-late != *f {
+	late := make(chan *FaultError)
+	if _, err := Watch(func(f *FaultError) { late <- f }); err != nil || *<-late != *f {
 		return 1
 	}
 	fmt.Println(f)

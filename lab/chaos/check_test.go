@@ -136,7 +136,8 @@ func (c *checker) excuse() {
 	lines := distinct(c.sys.reports())
 	if !c.of.damage {
 		for _, line := range lines {
-			if _, ok := reportOfAssay(line); ok {
+			// Without a subject and a sequence, nats-server could not name what it cut off: a write that a fault interrupted.
+			if report, ok := reportOfAssay(line); ok && (report.Subject != "" || report.Sequence != 0) {
 				c.history.violate("no file was damaged, and it reports damage: %s", line)
 			}
 		}

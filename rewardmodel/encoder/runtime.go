@@ -53,7 +53,7 @@ var ErrClosed = errors.New("encoder: the libtorch runtime is closed")
 // that thread and stop with it.
 //
 // After a fault in native code, that of libtorch or any other, every call returns an error, also one in progress: the
-// *nativefault.Fault, or rewardmodel.ErrClosed if RuntimeOptions.Watch has got that.
+// *nativefault.FaultError, or rewardmodel.ErrClosed if RuntimeOptions.Watch has got that.
 type Runtime struct {
 	device    gotch.Device
 	threads   int       // per operation on the CPU
@@ -77,7 +77,7 @@ type CallWatcher interface {
 	Begin(sequences, tokens int)
 	End()
 	// Broken is called, by any goroutine, when a model fails on everything for some seconds, also on what it computed before, and
-	// with a *nativefault.Fault before the calls in progress return its error.
+	// with a *nativefault.FaultError before the calls in progress return its error.
 	Broken(err error)
 }
 
@@ -177,7 +177,7 @@ func (r *Runtime) do(f func() error) error {
 }
 
 // fail ends all calls, because of a fault. The errors of a service, which clients may see, do not describe it.
-func (r *Runtime) fail(f *nativefault.Fault) {
+func (r *Runtime) fail(f *nativefault.FaultError) {
 	r.fault = f
 	if r.watch != nil {
 		r.watch.Broken(f)

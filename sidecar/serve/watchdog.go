@@ -39,7 +39,7 @@ type faultRecorder struct {
 
 // Broken implements encoder.CallWatcher.
 func (r faultRecorder) Broken(err error) {
-	var fault *nativefault.Fault
+	var fault *nativefault.FaultError
 	if q := r.queue.Load(); errors.As(err, &fault) && q != nil {
 		q.MarkCrash()
 	}
