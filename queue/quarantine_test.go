@@ -289,7 +289,7 @@ func TestMarkCrashEndsThePull(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(pullWait / 2): // a pull lasts longer
-		t.Error("the pull goes on")
+		t.Error("the pull continues")
 	}
 	awaitFetches(t)
 }
