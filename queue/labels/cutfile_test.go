@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"assay/queue"
 	"assay/queue/labels"
 	"assay/queue/labels/labelstest"
 	"assay/queue/queuetest"
@@ -47,21 +48,13 @@ func TestFileThatIsCutOff(t *testing.T) {
 			require.NoError(t, err)
 			require.Zero(t, v.DamagedCount)
 			queuetest.Close(t, q)
-			dir := filepath.Join(cfg.Server.DataDir, "nats/jetstream/$G/streams/ASSAY_FEEDBACK/msgs")
-			data, err := os.ReadFile(filepath.Join(dir, "1.blk"))
-			require.NoError(t, err)
-			end := 0
-			for range kept { // a record begins with its length; the highest bit is for headers
-				end += int(binary.LittleEndian.Uint32(data[end:]) &^ (1 << 31))
-			}
+			partial := 0
 			if tc.inRecord {
-				end += 30
+				partial = 30
 			}
-			require.NoError(t, os.Truncate(filepath.Join(dir, "1.blk"), int64(end)))
+			cutOff(t, cfg, kept, partial)
 			if !tc.index {
-				if err := os.Remove(filepath.Join(dir, "index.db")); err != nil {
-					require.True(t, errors.Is(err, fs.ErrNotExist), "%v", err)
-				}
+				removeIndex(t, cfg)
 			}
 
 			for range 2 { // the report stays
@@ -137,20 +130,38 @@ func TestExtentOfWhatIsNotAcknowledged(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 6, v.Labels)
 	queuetest.Close(t, q)
-	dir := filepath.Join(cfg.Server.DataDir, "nats/jetstream/$G/streams/ASSAY_FEEDBACK/msgs")
-	data, err := os.ReadFile(filepath.Join(dir, "1.blk"))
-	require.NoError(t, err)
-	end := 0
-	for range 5 {
-		end += int(binary.LittleEndian.Uint32(data[end:]) &^ (1 << 31))
-	}
-	require.NoError(t, os.Truncate(filepath.Join(dir, "1.blk"), int64(end)))
-	if err := os.Remove(filepath.Join(dir, "index.db")); err != nil {
-		require.True(t, errors.Is(err, fs.ErrNotExist), "%v", err)
-	}
+	cutOff(t, cfg, 5, 0)
+	removeIndex(t, cfg)
 	q = queuetest.Open(t, cfg)
 	v, err = q.Labels().Verify(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 5, v.Labels)
 	require.Zero(t, v.DamagedCount, "%+v", v)
+}
+
+// messages is the directory of the files of the stream of labels.
+func messages(cfg queue.Config) string {
+	return filepath.Join(cfg.Server.DataDir, "nats/jetstream/$G/streams/ASSAY_FEEDBACK/msgs")
+}
+
+// cutOff keeps the first records of the first file, and some bytes of the next one.
+func cutOff(t *testing.T, cfg queue.Config, records, partial int) {
+	t.Helper()
+	file := filepath.Join(messages(cfg), "1.blk")
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	end := partial
+	for at := 0; records > 0; records-- { // a record begins with its length; the highest bit is for headers
+		length := int(binary.LittleEndian.Uint32(data[at:]) &^ (1 << 31))
+		at, end = at+length, end+length
+	}
+	require.NoError(t, os.Truncate(file, int64(end)))
+}
+
+// removeIndex removes what a killed server may lack.
+func removeIndex(t *testing.T, cfg queue.Config) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(messages(cfg), "index.db")); err != nil {
+		require.True(t, errors.Is(err, fs.ErrNotExist), "%v", err)
+	}
 }

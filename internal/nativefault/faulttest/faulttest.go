@@ -4,7 +4,6 @@ package faulttest
 /*
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void access_address(void *address) { *(volatile int *)address = 1; }
 static void divide(int n) { volatile int x = 1; x /= n; }
