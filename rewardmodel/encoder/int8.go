@@ -11,6 +11,7 @@ import (
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/encoder/packedweights"
 	"assay/rewardmodel/logistic"
 	"assay/rewardmodel/tokenizer"
 )
@@ -67,10 +68,10 @@ func (r *Runtime) loadInt8With(ckpt *checkpoint.Checkpoint, checks []rewardmodel
 
 // buildInt8 quantizes a model, in memory of its own, and validates its scores on the check texts. With context, each text
 // is also a reply to the preceding one.
-func (r *Runtime) buildInt8(ckpt *checkpoint.Checkpoint, checks []rewardmodel.Sequence) (*Model, *panelLayout, movement, error) {
+func (r *Runtime) buildInt8(ckpt *checkpoint.Checkpoint, checks []rewardmodel.Sequence) (*Model, *panelLayout, packedweights.Deviation, error) {
 	m, err := r.loadPlain(ckpt, FP32)
 	if err != nil {
-		return nil, nil, movement{}, err
+		return nil, nil, packedweights.Deviation{}, err
 	}
 	for i := range checks {
 		checks[i].IDs = checks[i].IDs[:min(len(checks[i].IDs), m.MaxLength())]
@@ -82,52 +83,47 @@ func (r *Runtime) buildInt8(ckpt *checkpoint.Checkpoint, checks []rewardmodel.Se
 		}
 	}
 	l := layoutOf(m, ckpt, Int8)
-	moved, err := m.toInt8(l, checks)
+	deviation, err := m.toInt8(l, checks)
 	if err == nil {
-		err = moved.check(Int8, r.limit)
+		err = checkDeviation(deviation, Int8, r.limit)
 	}
 	if err != nil {
-		return nil, nil, movement{}, errors.Join(err, m.Close())
+		return nil, nil, packedweights.Deviation{}, errors.Join(err, m.Close())
 	}
-	return m, l, moved, nil
+	return m, l, deviation, nil
 }
 
 // toInt8 replaces the float32 network of m. Everything between the matrix multiplications stays float32.
-func (m *Model) toInt8(l *panelLayout, checks []rewardmodel.Sequence) (movement, error) {
+func (m *Model) toInt8(l *panelLayout, checks []rewardmodel.Sequence) (packedweights.Deviation, error) {
 	exact, err := m.Margins(checks)
 	if err != nil {
-		return movement{}, err
+		return packedweights.Deviation{}, err
 	}
 	if err := m.toPanels(l); err != nil {
-		return movement{}, err
+		return packedweights.Deviation{}, err
 	}
 	m.precision = Int8
 	got, err := m.Margins(checks)
-	return moved(len(checks), exact, got), err
+	return deviationOf(len(checks), exact, got), err
 }
 
-// movement is by how much int8 moves the violations of check texts.
-type movement struct {
-	mean, largest float64
-	texts         int
-}
-
-// moved compares the margins of check texts, of every aspect, with those in fp32.
-func moved(texts int, exact, got []float32) movement {
-	m := movement{texts: texts}
+// deviationOf compares the margins of check texts, of every aspect, with those in fp32.
+func deviationOf(texts int, exact, got []float32) packedweights.Deviation {
+	deviation := packedweights.Deviation{Texts: texts}
 	for i := range exact {
 		d := math.Abs(logistic.Sigmoid(float64(exact[i])) - logistic.Sigmoid(float64(got[i])))
-		m.mean, m.largest = m.mean+d/float64(len(exact)), max(m.largest, d)
+		deviation.Mean, deviation.Max = deviation.Mean+d/float64(len(exact)), max(deviation.Max, d)
 	}
-	return m
+	return deviation
 }
 
-func (m movement) check(p Precision, limit float64) error {
-	if m.mean <= limit && m.largest <= 10*limit {
+// checkDeviation fails with ErrPrecision if a precision moves the violations of the check texts too far.
+func checkDeviation(d packedweights.Deviation, p Precision, limit float64) error {
+	if d.Mean <= limit && d.Max <= 10*limit {
 		return nil
 	}
 	return fmt.Errorf("%w: precision %s moves the violation of %d built-in texts by %.3f on average (limit %g) and by %.3f at most (limit %g); use bf16 or fp32",
-		ErrPrecision, p, m.texts, m.mean, limit, m.largest, 10*limit)
+		ErrPrecision, p, d.Texts, d.Mean, limit, d.Max, 10*limit)
 }
 
 // quantize rounds weight [out, in], which it overwrites, to int8 with one scale per row.

@@ -113,9 +113,9 @@ func TestInt8Refused(t *testing.T) {
 	}
 }
 
-func TestCheckPrecision(t *testing.T) {
+func TestCheckDeviation(t *testing.T) {
 	exact := []float32{0, 1, -2, 3}
-	if err := moved(len(exact), exact, []float32{0.01, 1.01, -2, 3}).check(Int8, DefaultPrecisionLimit); err != nil {
+	if err := checkDeviation(deviationOf(len(exact), exact, []float32{0.01, 1.01, -2, 3}), Int8, DefaultPrecisionLimit); err != nil {
 		t.Error(err)
 	}
 	for name, got := range map[string][]float32{
@@ -123,7 +123,7 @@ func TestCheckPrecision(t *testing.T) {
 		"one far":      {0, 1, -2, -3},
 		"not a number": {0, 1, -2, float32(math.NaN())},
 	} {
-		err := moved(len(exact), exact, got).check(Int8, DefaultPrecisionLimit)
+		err := checkDeviation(deviationOf(len(exact), exact, got), Int8, DefaultPrecisionLimit)
 		if !errors.Is(err, ErrPrecision) || !strings.Contains(err.Error(), "precision int8") {
 			t.Errorf("%s: %v", name, err)
 		}

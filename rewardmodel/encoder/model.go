@@ -10,10 +10,10 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 	"golang.org/x/sys/cpu"
-	"golang.org/x/sys/unix"
 
 	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/encoder/packedweights"
 	"assay/rewardmodel/train"
 )
 
@@ -69,7 +69,7 @@ type Model struct {
 	net       *network
 	fused     *fused // replaces the layers of net; nil if they are not fused
 	params    []param
-	mapped    []byte // a file that the weights are in, or nil
+	packed    *packedweights.Mapping // a file that the weights are in, or nil
 	health    health
 }
 
@@ -276,9 +276,9 @@ func (p *packed) unpack(values []float32, rows [][]float32) error {
 func (m *Model) Close() error {
 	return m.runtime.do(func() error {
 		err := dropParams(m.params)
-		if m.mapped != nil {
-			err = errors.Join(err, unix.Munmap(m.mapped))
-			m.mapped = nil
+		if m.packed != nil {
+			err = errors.Join(err, m.packed.Close())
+			m.packed = nil
 		}
 		return err
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/sugarme/gotch/ts"
 
 	"assay/rewardmodel/checkpoint"
+	"assay/rewardmodel/encoder/packedweights"
 )
 
 // loadPanels loads a model whose layers are computed in panels, in int8 or bf16. If the runtime has a directory of such
@@ -25,12 +26,11 @@ func (r *Runtime) loadPanels(ckpt *checkpoint.Checkpoint, p Precision) (*Model, 
 		return m, err
 	}
 	r.warnUntrusted(err)
-	m, l, moved, err := r.buildPanels(ckpt, p)
+	m, l, deviation, err := r.buildPanels(ckpt, p)
 	if err != nil || r.packedDir == "" {
 		return m, err
 	}
-	file.moved = moved
-	if r.packedDir.write(file, l.memory) == nil {
+	if r.packedDir.Write(file, l.memory, deviation) == nil {
 		if shared, err := r.openPacked(ckpt, p, file); err == nil {
 			return shared, m.Close()
 		}
@@ -41,25 +41,25 @@ func (r *Runtime) loadPanels(ckpt *checkpoint.Checkpoint, p Precision) (*Model, 
 // warnUntrusted reports that another user can write a file or the directory. Any other reason for which there is no file is
 // no concern of the operator.
 func (r *Runtime) warnUntrusted(err error) {
-	if _, is := errors.AsType[*untrusted](err); is && r.warn != nil {
+	if _, is := errors.AsType[*packedweights.UntrustedError](err); is && r.warn != nil {
 		r.warn(err)
 	}
 }
 
 // packedFile describes the file of a model. Its key depends on all files of the checkpoint, on the precision, on the
 // built-in texts, and on the version of the arithmetic.
-func (r *Runtime) packedFile(ckpt *checkpoint.Checkpoint, p Precision) (packedFile, error) {
+func (r *Runtime) packedFile(ckpt *checkpoint.Checkpoint, p Precision) (packedweights.File, error) {
 	if r.packedDir == "" {
-		return packedFile{}, nil
+		return packedweights.File{}, nil
 	}
 	content, err := ckpt.Content(context.Background())
 	if err != nil {
-		return packedFile{}, err
+		return packedweights.File{}, err
 	}
 	l := layoutOf(&Model{runtime: r}, ckpt, p)
 	l.build()
 	key := sha256.Sum256(fmt.Appendf(nil, "%d %s %x %q", numericsVersion, p, content, int8CheckTexts))
-	return packedFile{key: key, precision: p, size: l.used}, nil
+	return packedweights.File{Key: key, Precision: string(p), Size: l.used}, nil
 }
 
 // layoutOf is the layout of a checkpoint, with neither memory nor weights.
@@ -68,20 +68,20 @@ func layoutOf(m *Model, ckpt *checkpoint.Checkpoint, p Precision) *panelLayout {
 }
 
 // openPacked loads a model from its file.
-func (r *Runtime) openPacked(ckpt *checkpoint.Checkpoint, p Precision, file packedFile) (*Model, error) {
-	mapped, content, err := r.packedDir.open(&file)
+func (r *Runtime) openPacked(ckpt *checkpoint.Checkpoint, p Precision, file packedweights.File) (*Model, error) {
+	packed, err := r.packedDir.Open(file)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{runtime: r, precision: p, mapped: mapped}
+	m := &Model{runtime: r, precision: p, packed: packed}
 	m.net = &network{cfg: ckpt.Config, device: r.device, kind: gotch.Float, stream: gotch.Float, scale: scoreScale(ckpt.Config), contexts: ckpt.Manifest.Context}
 	for _, a := range ckpt.Manifest.AspectList() {
 		m.net.aspects = append(m.net.aspects, a.Name)
 	}
-	err = file.moved.check(p, r.limit)
+	err = checkDeviation(packed.Deviation, p, r.limit)
 	if err == nil {
 		l := layoutOf(m, ckpt, p)
-		l.memory = content
+		l.memory = packed.Weights
 		m.usePanels(l.build())
 		err = l.err
 	}
@@ -92,23 +92,23 @@ func (r *Runtime) openPacked(ckpt *checkpoint.Checkpoint, p Precision, file pack
 }
 
 // buildPanels lays out a model in memory of its own; an int8 model is also validated, as buildInt8 describes.
-func (r *Runtime) buildPanels(ckpt *checkpoint.Checkpoint, p Precision) (*Model, *panelLayout, movement, error) {
+func (r *Runtime) buildPanels(ckpt *checkpoint.Checkpoint, p Precision) (*Model, *panelLayout, packedweights.Deviation, error) {
 	if p == Int8 {
 		checks, err := int8Checks(ckpt)
 		if err != nil {
-			return nil, nil, movement{}, err
+			return nil, nil, packedweights.Deviation{}, err
 		}
 		return r.buildInt8(ckpt, checks)
 	}
 	m, err := r.loadPlain(ckpt, p)
 	if err != nil {
-		return nil, nil, movement{}, err
+		return nil, nil, packedweights.Deviation{}, err
 	}
 	l := layoutOf(m, ckpt, p)
 	if err := m.toPanels(l); err != nil {
-		return nil, nil, movement{}, errors.Join(err, m.Close())
+		return nil, nil, packedweights.Deviation{}, errors.Join(err, m.Close())
 	}
-	return m, l, movement{}, nil
+	return m, l, packedweights.Deviation{}, nil
 }
 
 // toPanels replaces the network of m by one that is computed in panels.

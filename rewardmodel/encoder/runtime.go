@@ -41,6 +41,7 @@ import (
 
 	"assay/internal/nativefault"
 	"assay/rewardmodel"
+	"assay/rewardmodel/encoder/packedweights"
 )
 
 // ErrClosed is returned by every call on a Runtime, or on a model that it runs, after Close.
@@ -56,9 +57,9 @@ var ErrClosed = errors.New("encoder: the libtorch runtime is closed")
 // *nativefault.FaultError, or rewardmodel.ErrClosed if RuntimeOptions.Watch has got that.
 type Runtime struct {
 	device    gotch.Device
-	threads   int       // per operation on the CPU
-	limit     float64   // mean change that int8 may make; see RuntimeOptions.PrecisionLimit
-	packedDir packedDir // RuntimeOptions.PackedDir
+	threads   int               // per operation on the CPU
+	limit     float64           // mean change that int8 may make; see RuntimeOptions.PrecisionLimit
+	packedDir packedweights.Dir // RuntimeOptions.PackedDir
 	warn      func(error)
 	watch     CallWatcher // nil: none
 	work      chan func()
@@ -110,7 +111,7 @@ func NewRuntime(opts RuntimeOptions) (*Runtime, error) {
 		return nil, fmt.Errorf("encoder: precision limit is %v; use a positive number, such as %v", opts.PrecisionLimit, DefaultPrecisionLimit)
 	}
 	r := &Runtime{
-		packedDir: packedDir(opts.PackedDir), warn: opts.Warn, watch: opts.Watch,
+		packedDir: packedweights.Dir(opts.PackedDir), warn: opts.Warn, watch: opts.Watch,
 		work: make(chan func()), stop: make(chan struct{}), done: make(chan struct{}), faulted: make(chan struct{}),
 	}
 	if r.limit = opts.PrecisionLimit; r.limit == 0 {
