@@ -110,7 +110,7 @@ func TestBenchSoak(t *testing.T) {
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, requests, 100)
 	require.Equal(t, []string{"0", "0"}, last[9:], "none was refused or failed")
-	require.Regexp(t, `^Weights \(fp32\): 0\.6 MB\. Anonymous memory: .* since minute \d`, lines[len(lines)-1])
+	require.Regexp(t, `^Weights \(fp32\): 0\.6 MB\. Anonymous memory: .* from minute \d`, lines[len(lines)-1])
 
 	stdout, stderr, code = lab(t, "", "soak", "--work", labtest.Texts(t), "--model", processtest.TinyModel(t, nil), "--precision", "fp32", "--threads", "1",
 		"--load", "0.5", "--minutes", "0.01", "--concurrency", "3", "--sentences", "2")
@@ -164,6 +164,9 @@ func TestSoakRows(t *testing.T) {
 	require.Equal(t, "    2.0        2000         150.0     40.0     20.0    500.0          22      30      90.0        7       2\n", row(2, 150e6).String())
 	require.Len(t, row(2, 150e6).String(), len(soakHeading))
 	rows := []soakRow{row(0, 100e6), row(1, 160e6), row(2, 150e6), row(3, 152e6)}
-	require.Equal(t, "Weights (bf16): 30.0 MB. Anonymous memory: 122.0 MB above them at the end, 130.0 MB at most; +2.0 MB since minute 2.0 (+120.0 MB/h), +1 goroutines, +0 files.\n",
+	require.Equal(t, "Weights (bf16): 30.0 MB. Anonymous memory: 122.0 MB above them at the end of the load, 130.0 MB at most; +2.0 MB from minute 2.0 to 3.0 (+120.0 MB/h), +1 goroutines, +0 files.\n",
+		soakSummary(rows, 30e6, "bf16"))
+	rows[0].loaded, rows[1].loaded, rows[2].loaded = true, true, true // the capacity was measured before and after
+	require.Equal(t, "Weights (bf16): 30.0 MB. Anonymous memory: 120.0 MB above them at the end of the load, 130.0 MB at most; -10.0 MB from minute 1.0 to 2.0 (-600.0 MB/h), +1 goroutines, +0 files.\n",
 		soakSummary(rows, 30e6, "bf16"))
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -112,6 +113,7 @@ type soakRow struct {
 	goroutines      int64
 	files           int64 // open file descriptors
 	cpu             time.Duration
+	loaded          bool // under the load of --load, not while the capacity is measured
 }
 
 const soakHeading = " minute    requests  anonymous MB    Go MB  file MB  peak MB  goroutines   files     CPU s  refused  failed\n"
@@ -124,9 +126,14 @@ func (r soakRow) String() string {
 
 func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
 
-// soakSummary compares the memory at the end with the weights and with the memory half-way.
+// soakSummary compares the memory at the end of the load with the weights, and with the memory half-way through the load. The
+// capacity is measured with more requests in flight, which take more memory.
 func soakSummary(rows []soakRow, weights int64, precision string) string {
-	last, middle := rows[len(rows)-1], rows[len(rows)/2]
+	load := rows
+	if slices.ContainsFunc(rows, func(r soakRow) bool { return r.loaded }) {
+		load = slices.DeleteFunc(slices.Clone(rows), func(r soakRow) bool { return !r.loaded })
+	}
+	last, middle := load[len(load)-1], load[len(load)/2]
 	peak := last
 	for _, r := range rows {
 		if r.memory.Anonymous > peak.memory.Anonymous {
@@ -134,9 +141,9 @@ func soakSummary(rows []soakRow, weights int64, precision string) string {
 		}
 	}
 	growth := megabytes(last.memory.Anonymous - middle.memory.Anonymous)
-	return fmt.Sprintf("Weights (%s): %.1f MB. Anonymous memory: %.1f MB above them at the end, %.1f MB at most; %+.1f MB since minute %.1f (%+.1f MB/h), %+d goroutines, %+d files.\n",
+	return fmt.Sprintf("Weights (%s): %.1f MB. Anonymous memory: %.1f MB above them at the end of the load, %.1f MB at most; %+.1f MB from minute %.1f to %.1f (%+.1f MB/h), %+d goroutines, %+d files.\n",
 		precision, megabytes(weights), megabytes(last.memory.Anonymous-weights), megabytes(peak.memory.Anonymous-weights),
-		growth, middle.after.Minutes(), growth/max(last.after-middle.after, time.Second).Hours(),
+		growth, middle.after.Minutes(), last.after.Minutes(), growth/max(last.after-middle.after, time.Second).Hours(),
 		last.goroutines-middle.goroutines, last.files-middle.files)
 }
 
@@ -193,6 +200,7 @@ type soakLoad struct {
 	answered, refused, failed atomic.Int64 // requests
 	bytes                     atomic.Int64 // of the requests that were answered
 	next                      atomic.Int64 // number of the next text
+	loaded                    atomic.Bool  // requests arrive at the rate of --load
 
 	mu      sync.Mutex
 	retries [soakRetries + 1]int // clients that were answered after so many waits; 0: never
@@ -217,7 +225,7 @@ const (
 
 // row is the state of the service now.
 func (s *soakLoad) row(ctx context.Context, service *bench.Service) (r soakRow, err error) {
-	r = soakRow{after: time.Since(s.began), requests: s.answered.Load(), refused: s.refused.Load(), failed: s.failed.Load()}
+	r = soakRow{after: time.Since(s.began), requests: s.answered.Load(), refused: s.refused.Load(), failed: s.failed.Load(), loaded: s.loaded.Load()}
 	if r.memory, err = service.Memory(); err != nil {
 		return r, err
 	}
@@ -360,7 +368,9 @@ func (s *soakLoad) sendAtRate(ctx context.Context, out io.Writer, length time.Du
 	}
 	rate := s.cmd.Load * before.answered
 	refused := s.refused.Load()
+	s.loaded.Store(true)
 	r, loaded, err := s.overload(ctx, rate, length)
+	s.loaded.Store(false)
 	if err != nil {
 		return err
 	}
