@@ -2,12 +2,12 @@ package api
 
 import (
 	"context"
-	"iter"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"assay/api/access"
+	"assay/api/internal/eventlog"
 	"assay/internal/servertls"
 	"assay/internal/trace"
 	"assay/rewardmodel"
@@ -131,15 +131,7 @@ type Training struct {
 }
 
 // EventSource reads the event stream. The server reads it once for all its clients.
-type EventSource interface {
-	// Events yields every event after a sequence, the stored ones first and then
-	// each as it happens, until ctx ends or the consumer stops. With an error, an
-	// event with a sequence cannot be read; without a sequence, the source failed,
-	// which ends the iteration.
-	Events(ctx context.Context, after uint64) iter.Seq2[retrain.Event, error]
-	// LastEvent returns the sequence of the last stored event, 0 if there is none.
-	LastEvent(ctx context.Context) (uint64, error)
-}
+type EventSource = eventlog.Source
 
 // ScoredResponses holds the responses that this process scored last, as
 // [recent.Ring] does.

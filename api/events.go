@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"assay/api/internal/eventlog"
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
 	"assay/rewardmodel/retrain"
@@ -19,7 +20,7 @@ type eventBody struct {
 
 // eventEndpoints serve /v1/events.
 type eventEndpoints struct {
-	log     *eventLog
+	log     *eventlog.Log
 	streams eventStreams
 }
 
@@ -48,21 +49,21 @@ func (e eventEndpoints) list(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	_, err = readFleet(r.Context(), func(ctx context.Context) (last uint64, err error) {
-		if last, err = e.log.last(ctx); err == nil {
-			err = e.log.await(ctx, last)
+		if last, err = e.log.Last(ctx); err == nil {
+			err = e.log.Await(ctx, last)
 		}
 		return last, err
 	})
 	if err != nil {
-		if !e.log.known() {
+		if !e.log.CaughtUp() {
 			return err
 		}
-		setAge(w, e.log.age())
+		setAge(w, e.log.Age())
 	}
 	body := []eventBody{}
-	for _, a := range e.log.recent(n) {
-		if a.err == nil && a.event.Sequence > after {
-			body = append(body, eventBody{a.event.Sequence, a.event})
+	for _, a := range e.log.Recent(n) {
+		if a.Err == nil && a.Event.Sequence > after {
+			body = append(body, eventBody{a.Event.Sequence, a.Event})
 		}
 	}
 	return httpjson.WriteJSON(w, r, http.StatusOK, body)
@@ -70,29 +71,29 @@ func (e eventEndpoints) list(w http.ResponseWriter, r *http.Request) error {
 
 // start returns where a stream begins: where the client left off, before the last n
 // events, or before all that are held.
-func (e eventEndpoints) start(r *http.Request) (cursor, error) {
+func (e eventEndpoints) start(r *http.Request) (eventlog.Cursor, error) {
 	after, given, err := afterOf(r)
 	if err != nil {
-		return cursor{}, err
+		return eventlog.Cursor{}, err
 	}
 	n, err := countParam(r, "n", 0, maxListed)
 	if err != nil {
-		return cursor{}, err
+		return eventlog.Cursor{}, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
 	defer cancel()
-	if err := e.log.await(ctx, 0); err != nil {
-		return cursor{}, err
+	if err := e.log.Await(ctx, 0); err != nil {
+		return eventlog.Cursor{}, err
 	}
 	switch {
-	case given && after > e.log.newest():
+	case given && after > e.log.Newest():
 		if err := e.awaitReplicated(ctx, after); err != nil {
-			return cursor{}, err
+			return eventlog.Cursor{}, err
 		}
 	case !given && r.URL.Query().Has("n"):
-		after = e.log.before(n)
+		after = e.log.Before(n)
 	}
-	return e.log.after(after), nil
+	return e.log.After(after), nil
 }
 
 // awaitReplicated waits for an event that another replica has sent and that has not
@@ -100,11 +101,11 @@ func (e eventEndpoints) start(r *http.Request) (cursor, error) {
 // stream. While the source does not report which it is, the error wraps
 // rewardmodel.ErrNotReady: otherwise the client would get all events again.
 func (e eventEndpoints) awaitReplicated(ctx context.Context, sequence uint64) error {
-	last, err := e.log.last(ctx)
+	last, err := e.log.Last(ctx)
 	if err != nil || sequence > last {
 		return err
 	}
-	return e.log.await(ctx, sequence)
+	return e.log.Await(ctx, sequence)
 }
 
 // afterOf returns the sequence of the last event that a client received. A browser
@@ -127,16 +128,16 @@ func afterOf(r *http.Request) (after uint64, given bool, err error) {
 
 // eventFeed feeds the events to one client.
 type eventFeed struct {
-	log *eventLog
-	at  cursor
+	log *eventlog.Log
+	at  eventlog.Cursor
 }
 
 // next implements feed.
 func (f *eventFeed) next() (messages []message, changed <-chan struct{}, err error) {
-	batch, changed, err := f.log.next(&f.at)
+	batch, changed, err := f.log.Next(&f.at)
 	for _, a := range batch {
 		messages = append(messages, message{
-			id: a.event.Sequence, kind: string(a.event.Kind), body: eventBody{a.event.Sequence, a.event}, err: a.err,
+			id: a.Event.Sequence, kind: string(a.Event.Kind), body: eventBody{a.Event.Sequence, a.Event}, err: a.Err,
 		})
 	}
 	return messages, changed, err

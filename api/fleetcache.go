@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"assay/api/internal/eventlog"
 	"assay/rewardmodel"
 	"assay/rewardmodel/feedback"
 	"assay/rewardmodel/retrain"
@@ -34,7 +35,7 @@ type fleetCache struct {
 	registry Registry
 	trainer  Trainer
 	feedback FeedbackView
-	events   *eventLog
+	events   *eventlog.Log
 
 	models   cached[fleetModels]
 	training cached[Training]
@@ -101,7 +102,7 @@ func setAge(w http.ResponseWriter, age time.Duration) {
 // read yet has it as well: it reads at the start and after every event.
 func (c *fleetCache) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		changed := c.events.changes()
+		changed := c.events.Changes()
 		if c.refresh(ctx) != nil {
 			changed = nil // again after the interval
 		}

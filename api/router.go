@@ -14,6 +14,7 @@ import (
 	"assay/api/compat"
 	"assay/api/console"
 	"assay/api/internal/adapter"
+	"assay/api/internal/eventlog"
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
@@ -26,7 +27,7 @@ type routes struct {
 	cfg        Config
 	parts      Parts
 	registry   *prometheus.Registry
-	events     *eventLog
+	events     *eventlog.Log
 	cache      *fleetCache
 	drained    <-chan struct{}
 	authorizer access.Authorizer

@@ -18,6 +18,7 @@ import (
 
 	"assay/api/access"
 	"assay/api/console"
+	"assay/api/internal/eventlog"
 	"assay/api/internal/exchange"
 	"assay/api/internal/grpcserver"
 	"assay/api/livegrpc"
@@ -31,7 +32,7 @@ type Server struct {
 	settings  *exchange.Settings
 	log       zerolog.Logger
 	checks    *readiness
-	events    *eventLog
+	events    *eventlog.Log
 	cache     *fleetCache
 	drained   chan struct{} // closed by Drain
 	drainOnce sync.Once
@@ -67,7 +68,7 @@ func New(cfg Config, parts Parts, log zerolog.Logger, registry *prometheus.Regis
 		settings: &exchange.Settings{RequestTimeout: cfg.RequestTimeout, HeaderTimeout: cfg.HeaderTimeout, RetryAfter: cfg.RetryAfter, MinRate: cfg.MinRate, Tracer: parts.Tracer},
 		log:      log,
 		checks:   newReadiness(parts.Checks, log),
-		events:   newEventLog(parts.Events),
+		events:   eventlog.New(parts.Events, readTimeout),
 		drained:  make(chan struct{}), shutdownDone: make(chan struct{}),
 		sockets: newSockets(),
 	}
@@ -183,8 +184,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer group.Wait()
 	defer stop()
 	group.Go(func() { s.checks.watch(following) })
-	if s.events.source != nil {
-		group.Go(func() { s.events.run(following) })
+	if s.events.HasSource() {
+		group.Go(func() { s.events.Run(following) })
 		group.Go(func() { s.cache.run(following) })
 	}
 	return s.serveHTTP(ctx, s.mainServer, l)

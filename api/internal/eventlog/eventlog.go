@@ -1,10 +1,12 @@
-package api
+// Package eventlog holds the most recent events of a source in memory, for any number of clients.
+package eventlog
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -18,21 +20,33 @@ const (
 	// first.
 	heldEvents = 10_000
 	heldBytes  = 16 << 20
-	// eventBatch is how many events a stream sends at a time: in between it checks
+	// batchSize is how many events Next returns at most: in between, a stream checks
 	// whether its client left.
-	eventBatch = 100
+	batchSize = 100
 	// sourceBackoff is the delay before a failed source is read again. It is short,
 	// since a source that is not ready yet fails without any request.
 	sourceBackoff = 100 * time.Millisecond
 )
 
-// eventLog holds the most recent events: one reader of the source for any number of
+// Source is a stream of events.
+type Source interface {
+	// Events yields every event after a sequence, the stored ones first and then
+	// each as it happens, until ctx ends or the consumer stops. With an error, an
+	// event with a sequence cannot be read; without a sequence, the source failed,
+	// which ends the iteration.
+	Events(ctx context.Context, after uint64) iter.Seq2[retrain.Event, error]
+	// LastEvent returns the sequence of the last stored event, 0 if there is none.
+	LastEvent(ctx context.Context) (uint64, error)
+}
+
+// Log holds the most recent events: one reader of the source for any number of
 // clients. It starts with the last heldEvents of the source.
-type eventLog struct {
-	source EventSource // nil without events
+type Log struct {
+	source  Source
+	timeout time.Duration // of a read of the last event
 
 	mu        sync.Mutex
-	held      []entry // in the order of the source
+	held      []Entry // in the order of the source
 	bytes     int
 	evicted   uint64 // sequence of the newest evicted event
 	epoch     int    // how often the stream was deleted and recreated
@@ -42,16 +56,16 @@ type eventLog struct {
 	changed   chan struct{} // closed and replaced when one of these changes
 }
 
-// entry is an event, or why it cannot be read.
-type entry struct {
-	event retrain.Event
-	err   error
+// Entry is an event, or why it cannot be read.
+type Entry struct {
+	Event retrain.Event
+	Err   error
 }
 
-func (a entry) size() int { return 256 + len(a.event.Reason) + len(a.event.Details) }
+func (e Entry) size() int { return 256 + len(e.Event.Reason) + len(e.Event.Details) }
 
-// cursor is a position in the log.
-type cursor struct {
+// Cursor is a position in the log.
+type Cursor struct {
 	epoch    int
 	sequence uint64
 	begun    bool // something was read from it
@@ -60,12 +74,17 @@ type cursor struct {
 // errTooSlow ends a stream whose client reads more slowly than events are evicted.
 var errTooSlow = fmt.Errorf("%w: the client reads more slowly than events are evicted from memory; reconnect with the id of the last event", rewardmodel.ErrNotReady)
 
-func newEventLog(source EventSource) *eventLog {
-	return &eventLog{source: source, changed: make(chan struct{})}
+// New returns a log without events; Run fills it. The source has timeout to report its last event. It may be nil: the log
+// remains empty.
+func New(source Source, timeout time.Duration) *Log {
+	return &Log{source: source, timeout: timeout, changed: make(chan struct{})}
 }
 
-// run follows the source until ctx ends.
-func (l *eventLog) run(ctx context.Context) {
+// HasSource reports whether there is something to follow.
+func (l *Log) HasSource() bool { return l.source != nil }
+
+// Run follows the source until ctx ends.
+func (l *Log) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := l.follow(ctx); err != nil && ctx.Err() == nil {
 			l.change(func() { l.err = err })
@@ -78,12 +97,12 @@ func (l *eventLog) run(ctx context.Context) {
 }
 
 // follow reads the source until it ends.
-func (l *eventLog) follow(ctx context.Context) error {
-	last, err := l.last(ctx)
+func (l *Log) follow(ctx context.Context) error {
+	last, err := l.Last(ctx)
 	if err != nil {
 		return err
 	}
-	after := l.newest()
+	after := l.Newest()
 	if last > heldEvents {
 		after = max(after, last-heldEvents)
 	}
@@ -92,15 +111,15 @@ func (l *eventLog) follow(ctx context.Context) error {
 		if err != nil && e.Sequence == 0 {
 			return err
 		}
-		l.add(entry{e, err}, last)
+		l.add(Entry{e, err}, last)
 	}
 	return nil
 }
 
-// last reads the sequence of the last event of the source. It wakes no client: only
+// Last reads the sequence of the last event of the source. It wakes no client: only
 // follow reports that the source works again.
-func (l *eventLog) last(ctx context.Context) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+func (l *Log) Last(ctx context.Context) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	last, err := l.source.LastEvent(ctx)
 	if err != nil && !errors.Is(err, rewardmodel.ErrNotReady) {
@@ -114,26 +133,26 @@ func (l *eventLog) last(ctx context.Context) (uint64, error) {
 	return last, err
 }
 
-func (l *eventLog) add(a entry, last uint64) {
+func (l *Log) add(e Entry, last uint64) {
 	l.change(func() {
-		if n := len(l.held); n > 0 && a.event.Sequence <= l.held[n-1].event.Sequence { // a new stream under the same name
+		if n := len(l.held); n > 0 && e.Event.Sequence <= l.held[n-1].Event.Sequence { // a new stream under the same name
 			l.held, l.bytes, l.evicted = nil, 0, 0
 			l.epoch++
 		}
-		l.held = append(l.held, a)
-		l.bytes += a.size()
+		l.held = append(l.held, e)
+		l.bytes += e.size()
 		for len(l.held) > heldEvents || l.bytes > heldBytes && len(l.held) > 1 {
 			l.bytes -= l.held[0].size()
-			l.evicted = l.held[0].event.Sequence
+			l.evicted = l.held[0].Event.Sequence
 			l.held = slices.Delete(l.held, 0, 1)
 		}
 		l.err, l.contacted = nil, time.Now()
-		l.caughtUp = l.caughtUp || a.event.Sequence >= last
+		l.caughtUp = l.caughtUp || e.Event.Sequence >= last
 	})
 }
 
 // change makes a change and wakes all waiting clients.
-func (l *eventLog) change(f func()) {
+func (l *Log) change(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f()
@@ -141,23 +160,24 @@ func (l *eventLog) change(f func()) {
 	l.changed = make(chan struct{})
 }
 
-func (l *eventLog) newest() uint64 {
+// Newest returns the sequence of the newest event, 0 if there is none.
+func (l *Log) Newest() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.held) == 0 {
 		return 0
 	}
-	return l.held[len(l.held)-1].event.Sequence
+	return l.held[len(l.held)-1].Event.Sequence
 }
 
-// await returns once the log holds what the source had at some time after the start
+// Await returns once the log holds what the source had at some time after the start
 // of the process, up to at least the event of a sequence. The error is why that did
 // not happen before ctx ended; a source that fails once may be starting.
-func (l *eventLog) await(ctx context.Context, sequence uint64) error {
+func (l *Log) Await(ctx context.Context, sequence uint64) error {
 	for {
 		l.mu.Lock()
 		changed, there := l.changed, l.caughtUp
-		there = there && (sequence == 0 || len(l.held) > 0 && l.held[len(l.held)-1].event.Sequence >= sequence)
+		there = there && (sequence == 0 || len(l.held) > 0 && l.held[len(l.held)-1].Event.Sequence >= sequence)
 		l.mu.Unlock()
 		if there {
 			return nil
@@ -171,7 +191,7 @@ func (l *eventLog) await(ctx context.Context, sequence uint64) error {
 }
 
 // unread returns why nothing was read from the source, nil while that may happen.
-func (l *eventLog) unread() error {
+func (l *Log) unread() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.held) > 0 {
@@ -180,78 +200,78 @@ func (l *eventLog) unread() error {
 	return l.err
 }
 
-// known reports whether the log has held everything that the source had.
-func (l *eventLog) known() bool {
+// CaughtUp reports whether the log has held everything that the source had.
+func (l *Log) CaughtUp() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.caughtUp
 }
 
-// changes returns a channel that is closed at the next change.
-func (l *eventLog) changes() <-chan struct{} {
+// Changes returns a channel that is closed at the next change.
+func (l *Log) Changes() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.changed
 }
 
-// recent returns up to n of the last events, the oldest first.
-func (l *eventLog) recent(n int) []entry {
+// Recent returns up to n of the last events, the oldest first.
+func (l *Log) Recent(n int) []Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.held[max(0, len(l.held)-n):])
 }
 
-// before returns the sequence before the last n events.
-func (l *eventLog) before(n int) uint64 {
+// Before returns the sequence before the last n events.
+func (l *Log) Before(n int) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch held := len(l.held); {
 	case held == 0:
 		return 0
 	case n == 0:
-		return l.held[held-1].event.Sequence
+		return l.held[held-1].Event.Sequence
 	default:
-		return l.held[max(0, held-n)].event.Sequence - 1
+		return l.held[max(0, held-n)].Event.Sequence - 1
 	}
 }
 
-// after returns the position after a sequence, 0 for the beginning. A sequence beyond
+// After returns the position after a sequence, 0 for the beginning. A sequence beyond
 // the end belongs to an earlier stream of the same name.
-func (l *eventLog) after(sequence uint64) cursor {
+func (l *Log) After(sequence uint64) Cursor {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := len(l.held); n == 0 || sequence > l.held[n-1].event.Sequence {
+	if n := len(l.held); n == 0 || sequence > l.held[n-1].Event.Sequence {
 		sequence = 0
 	}
-	return cursor{epoch: l.epoch, sequence: sequence}
+	return Cursor{epoch: l.epoch, sequence: sequence}
 }
 
-// next advances a cursor over the next events and returns them. If there are none, it
+// Next advances a cursor over the next events and returns them. If there are none, it
 // returns a channel that is closed when there may be more, or why there will be
 // none.
-func (l *eventLog) next(c *cursor) (batch []entry, changed <-chan struct{}, err error) {
+func (l *Log) Next(c *Cursor) (batch []Entry, changed <-chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.epoch != l.epoch {
-		*c = cursor{epoch: l.epoch}
+		*c = Cursor{epoch: l.epoch}
 	}
 	if c.begun && c.sequence < l.evicted {
 		return nil, nil, errTooSlow
 	}
-	first, _ := slices.BinarySearchFunc(l.held, c.sequence+1, func(a entry, sequence uint64) int {
-		return cmp.Compare(a.event.Sequence, sequence)
+	first, _ := slices.BinarySearchFunc(l.held, c.sequence+1, func(e Entry, sequence uint64) int {
+		return cmp.Compare(e.Event.Sequence, sequence)
 	})
-	batch = slices.Clone(l.held[first:min(first+eventBatch, len(l.held))])
+	batch = slices.Clone(l.held[first:min(first+batchSize, len(l.held))])
 	c.begun = true
 	if len(batch) == 0 {
 		return nil, l.changed, l.err
 	}
-	c.sequence = batch[len(batch)-1].event.Sequence
+	c.sequence = batch[len(batch)-1].Event.Sequence
 	return batch, nil, nil
 }
 
-// age returns the time since the source last responded.
-func (l *eventLog) age() time.Duration {
+// Age returns the time since the source last responded.
+func (l *Log) Age() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return time.Since(l.contacted)

@@ -1,10 +1,11 @@
-package api
+package eventlog
 
 import (
 	"context"
 	"errors"
 	"iter"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,10 +24,10 @@ func (quiet) LastEvent(context.Context) (uint64, error) { return 0, nil }
 // A list of events queries the source for its last event. That wakes no stream, and
 // does not mark the reader of the source as recovered.
 func TestAskingForTheLastEventChangesNothing(t *testing.T) {
-	l := newEventLog(quiet{})
+	l := New(quiet{}, time.Minute)
 	l.err = errors.New("the reader failed")
 	moved := l.changed
-	_, err := l.last(t.Context())
+	_, err := l.Last(t.Context())
 	require.NoError(t, err)
 	select {
 	case <-moved:
