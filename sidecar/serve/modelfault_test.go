@@ -15,12 +15,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
+	"assay/api/livegrpc/livepb"
+	"assay/api/oip/inference"
 	"assay/internal/nativefault/faulttest"
 	"assay/queue"
 	"assay/rewardmodel"
@@ -72,7 +79,7 @@ func serveFaulty(fault string) int {
 	s.Start()
 	context.AfterFunc(ctx, func() { _ = s.Shutdown() })
 	if s.Ready(ctx) == nil {
-		log.Info().Str("http", s.URL()).Str("nats", s.NATSURL()).Msg("ready")
+		log.Info().Str("http", s.URL()).Str("grpc", s.GRPCAddress()).Str("nats", s.NATSURL()).Msg("ready")
 	}
 	if err := s.Wait(); err != nil {
 		return p.Fail(os.Stderr, err)
@@ -283,14 +290,14 @@ func TestResponseThatCrashesTheProcessIsDeadLettered(t *testing.T) {
 	}
 }
 
-// Every request in flight at a fault in native code is answered, over HTTP and NATS.
+// Every request in flight at a fault in native code is answered, over HTTP, gRPC and NATS, and so is every live session.
 func TestRequestsInFlightAtAFault(t *testing.T) {
 	t.Setenv(faultVariable, faultLater)
 	model := processtest.TinyModel(t, nil)
-	p := processtest.Serve(t, model, t.TempDir())
+	p := processtest.Serve(t, model, t.TempDir(), "--grpc-listen", "127.0.0.1:0")
 	t.Cleanup(p.Kill) // if the model still waits
 	const n = 32
-	texts := textsOfTokens(t, model, innocentTokens, n)
+	texts := textsOfTokens(t, model, innocentTokens, n+3) // equal ones would be scored once
 	type answer struct {
 		status int
 		retry  string
@@ -318,11 +325,13 @@ func TestRequestsInFlightAtAFault(t *testing.T) {
 		_, err := queue.NewClient(nc).Score(t.Context(), rewardmodel.Request{Responses: []rewardmodel.Item{{Response: &texts[0]}}})
 		overNATS <- err
 	}()
-	awaitMetric(t, p, `assay_queue_tokens{model_version="tiny-1"}`, innocentTokens+1+innocentTokens)
-	for _, text := range texts[1:] {
+	inGRPC := overGRPC(t, p.Ready.GRPC, texts[n], texts[n+1])
+	inSockets := overWebSocket(t, p.Ready.HTTP, texts[n+2])
+	awaitMetric(t, p, `assay_queue_tokens{model_version="tiny-1"}`, innocentTokens+1+4*innocentTokens)
+	for _, text := range texts[1:n] {
 		go ask(text)
 	}
-	awaitMetric(t, p, "assay_http_requests_in_flight", n+1)
+	awaitMetric(t, p, "assay_http_requests_in_flight", n+2) // and the WebSocket
 	require.NoError(t, p.Cmd.Process.Signal(unix.SIGUSR1))
 	for range n {
 		a := <-answers
@@ -335,8 +344,69 @@ func TestRequestsInFlightAtAFault(t *testing.T) {
 	require.ErrorAs(t, <-overNATS, &refused)
 	require.Equal(t, http.StatusServiceUnavailable, refused.Code)
 	require.Equal(t, time.Second, refused.RetryAfter)
+	for range 2 {
+		err := <-inGRPC
+		require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
+		require.NotContains(t, err.Error(), "SIGSEGV")
+	}
+	require.Contains(t, <-inSockets, `"code":"shutting_down"`)
 	require.Equal(t, cli.ExitFailed, p.Wait(t))
 	require.Contains(t, p.Output(), "a fault in native code: SIGSEGV at address 0x0, in ")
+}
+
+// overGRPC sends a live session and a request with a text each, and returns their errors.
+func overGRPC(t *testing.T, address, liveText, text string) <-chan error {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	session, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/assay.v1.Live/Session")
+	require.NoError(t, err)
+	for _, m := range []*livepb.LiveMessage{{Message: &livepb.LiveMessage_Open_{Open: &livepb.LiveMessage_Open{}}}, {Message: &livepb.LiveMessage_Text{Text: liveText}}} {
+		require.NoError(t, session.SendMsg(m))
+	}
+	require.NoError(t, session.CloseSend())
+	errs := make(chan error, 2)
+	go func() {
+		var err error
+		for err == nil {
+			err = session.RecvMsg(&livepb.LiveEvent{})
+		}
+		errs <- err
+	}()
+	go func() {
+		input := &inference.ModelInferRequest_InferInputTensor{
+			Name: "text", Datatype: "BYTES", Shape: []int64{1},
+			Contents: &inference.InferTensorContents{BytesContents: [][]byte{[]byte(text)}},
+		}
+		errs <- conn.Invoke(t.Context(), "/inference.GRPCInferenceService/ModelInfer",
+			&inference.ModelInferRequest{Inputs: []*inference.ModelInferRequest_InferInputTensor{input}}, &inference.ModelInferResponse{})
+	}()
+	return errs
+}
+
+// overWebSocket sends a live session with a text, and returns the last message that it gets.
+func overWebSocket(t *testing.T, address, text string) <-chan string {
+	t.Helper()
+	conn, _, err := websocket.Dial(t.Context(), address+"/v1/live", nil) //nolint:bodyclose // hijacked
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.CloseNow() })
+	for _, message := range []string{`{"open":{}}`, fmt.Sprintf(`{"text":%q}`, text), `{"close":{}}`} {
+		require.NoError(t, conn.Write(t.Context(), websocket.MessageText, []byte(message)))
+	}
+	got := make(chan string, 1)
+	go func() {
+		var last string
+		for {
+			_, message, err := conn.Read(t.Context())
+			if err != nil {
+				got <- last + " " + err.Error()
+				return
+			}
+			last = string(message)
+		}
+	}()
+	return got
 }
 
 // awaitMetric waits until a metric has at least a value.
