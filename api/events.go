@@ -61,9 +61,9 @@ func (e eventEndpoints) list(w http.ResponseWriter, r *http.Request) error {
 		setAge(w, e.log.Age())
 	}
 	body := []eventBody{}
-	for _, a := range e.log.Recent(n) {
-		if a.Err == nil && a.Event.Sequence > after {
-			body = append(body, eventBody{a.Event.Sequence, a.Event})
+	for _, entry := range e.log.Recent(n) {
+		if entry.Err == nil && entry.Event.Sequence > after {
+			body = append(body, eventBody{entry.Event.Sequence, entry.Event})
 		}
 	}
 	return httpjson.WriteJSON(w, r, http.StatusOK, body)
@@ -135,9 +135,9 @@ type eventFeed struct {
 // next implements feed.
 func (f *eventFeed) next() (messages []message, changed <-chan struct{}, err error) {
 	batch, changed, err := f.log.Next(&f.at)
-	for _, a := range batch {
+	for _, entry := range batch {
 		messages = append(messages, message{
-			id: a.Event.Sequence, kind: string(a.Event.Kind), body: eventBody{a.Event.Sequence, a.Event}, err: a.Err,
+			id: entry.Event.Sequence, kind: string(entry.Event.Kind), body: eventBody{entry.Event.Sequence, entry.Event}, err: entry.Err,
 		})
 	}
 	return messages, changed, err
