@@ -101,18 +101,20 @@ def test_damaged_results(service: Service) -> None:
             [stored] = await reader.fetch(1)
             headers, data = dict(stored.headers or {}), stored.data
 
-            def intact(subject: str = stored.subject, data: bytes = data, **changed: str) -> bool:
-                return _intact(SimpleNamespace(subject=subject, data=data, headers={**headers, **changed}))
+            def intact(
+                subject: str = stored.subject, data: bytes = data, headers: dict[str, str] = headers
+            ) -> bool:
+                return _intact(SimpleNamespace(subject=subject, data=data, headers=headers))
 
             assert "Assay-Checksum" in headers
             assert intact()
             assert not intact(subject="assay.v1.rewards.dämägec")
             assert not intact(data=data.replace(b'"reward":0', b'"reward":1'))
-            assert not intact(**{"Assay-Model-Version": "another"})
-            assert not intact(**{"Assay-Checksum": headers["Assay-Checksum"][::-1]})
+            assert not intact(headers={**headers, "Assay-Model-Version": "another"})
+            assert not intact(headers={**headers, "Assay-Checksum": headers["Assay-Checksum"][::-1]})
             checksum = headers.pop("Assay-Checksum")
             assert intact()  # of an earlier release
-            assert not intact(**{"Assay-Checksun": checksum})
+            assert not intact(headers={**headers, "Assay-Checksun": checksum})
 
             headers.update({"Assay-Checksum": checksum, "Nats-Msg-Id": "another"})
             damaged = await js.publish("assay.v1.rewards.dämäged", data, headers=headers)
