@@ -69,7 +69,7 @@ type Model struct {
 	net       *network
 	fused     *fused // replaces the layers of net; nil if they are not fused
 	params    []param
-	packed    *packedweights.Mapping // a file that the weights are in, or nil
+	mapping   *packedweights.Mapping // a file that the weights are in, or nil
 	health    health
 }
 
@@ -276,9 +276,9 @@ func (p *packed) unpack(values []float32, rows [][]float32) error {
 func (m *Model) Close() error {
 	return m.runtime.do(func() error {
 		err := dropParams(m.params)
-		if m.packed != nil {
-			err = errors.Join(err, m.packed.Close())
-			m.packed = nil
+		if m.mapping != nil {
+			err = errors.Join(err, m.mapping.Close())
+			m.mapping = nil
 		}
 		return err
 	})

@@ -69,19 +69,19 @@ func layoutOf(m *Model, ckpt *checkpoint.Checkpoint, p Precision) *panelLayout {
 
 // openPacked loads a model from its file.
 func (r *Runtime) openPacked(ckpt *checkpoint.Checkpoint, p Precision, file packedweights.File) (*Model, error) {
-	packed, err := r.packedDir.Open(file)
+	mapping, err := r.packedDir.Open(file)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{runtime: r, precision: p, packed: packed}
+	m := &Model{runtime: r, precision: p, mapping: mapping}
 	m.net = &network{cfg: ckpt.Config, device: r.device, kind: gotch.Float, stream: gotch.Float, scale: scoreScale(ckpt.Config), contexts: ckpt.Manifest.Context}
 	for _, a := range ckpt.Manifest.AspectList() {
 		m.net.aspects = append(m.net.aspects, a.Name)
 	}
-	err = checkDeviation(packed.Deviation, p, r.limit)
+	err = checkDeviation(mapping.Deviation, p, r.limit)
 	if err == nil {
 		l := layoutOf(m, ckpt, p)
-		l.memory = packed.Weights
+		l.memory = mapping.Weights
 		m.usePanels(l.build())
 		err = l.err
 	}

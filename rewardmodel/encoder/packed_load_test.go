@@ -69,7 +69,7 @@ func packedLoad(t *testing.T, precision Precision) {
 			if id, err := m.Numerics(); err != nil || id != numerics {
 				t.Errorf("%s: numerics %s, %v; want %s", name, id, err, numerics)
 			}
-			if (m.packed != nil) != mapped {
+			if (m.mapping != nil) != mapped {
 				t.Errorf("%s: mapped is %v", name, !mapped)
 			}
 			if err := m.Close(); err != nil {
