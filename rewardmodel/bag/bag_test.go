@@ -178,6 +178,29 @@ func TestSegmentsOfMessagesAndInstances(t *testing.T) {
 	}
 }
 
+// Reasoning is not trained on, as it is not scored, and what surrounds it is not read as one text.
+func TestSegmentsWithoutReasoning(t *testing.T) {
+	b := Bag{Label: Violation, Response: "<think>Grüße? I hate them.</think> Yes. No.", Spans: [][2]int{{13, 25}, {39, 42}}}
+	segments := segmentsOf(t, b, 0, nil)
+	if want := []Segment{{"Yes.", 0, [2]int{35, 39}}, {"No.", 0, [2]int{40, 43}}}; !slices.Equal(segments, want) {
+		t.Fatalf("got %v, want %v", segments, want)
+	}
+	if gold := b.Gold(segments); !slices.Equal(gold, []bool{false, true}) {
+		t.Errorf("gold is %v", gold)
+	}
+	if text, ok := b.Whole(segments); !ok || text != "Yes. No." {
+		t.Errorf("the whole is %q, %v", text, ok)
+	}
+	b.Response = "Yes. <think>No?</think> No."
+	if text, ok := b.Whole(segmentsOf(t, b, 0, nil)); ok {
+		t.Errorf("the whole is %q, across reasoning", text)
+	}
+	b = Bag{Messages: []Message{{"assistant", "<think>a</think>"}, {"assistant", "Yes."}}}
+	if got := segmentsOf(t, b, 0, nil); !slices.Equal(got, []Segment{{"Yes.", 1, [2]int{0, 4}}}) {
+		t.Errorf("got %v", got)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"id":"a","label":"violation","response":"x y.","spans":[[0,1]],"time":"2026-01-02T03:04:05Z"}`))
 	f.Add([]byte(`{"id":"a","label":"compliant","instances":["x",""],"witness":1}`))

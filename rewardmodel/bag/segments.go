@@ -4,6 +4,7 @@ import (
 	"context"
 	"unicode/utf8"
 
+	"assay/rewardmodel/reasoning"
 	"assay/segmenter"
 )
 
@@ -36,7 +37,8 @@ func (b Bag) Texts() []string {
 
 // Segments returns the instances of the bag in document order: Instances as
 // given, or else the utterances of the assistant's messages or of the
-// response. An utterance with length(text) > limit is split, not truncated; a
+// response, without reasoning (see reasoning.Answer), which assay does not score by
+// default. An utterance with length(text) > limit is split, not truncated; a
 // limit of 0 means none, and length may then be nil. It returns the error of ctx if ctx
 // is done first, or that of length.
 func (b Bag) Segments(ctx context.Context, limit int, length func(string) (int, error)) ([]Segment, error) {
@@ -63,26 +65,31 @@ func (b Bag) Segments(ctx context.Context, limit int, length func(string) (int, 
 	return appendSegments(ctx, nil, 0, b.Response, limit, length)
 }
 
+// appendSegments appends the utterances of a text, except those of its reasoning.
 func appendSegments(ctx context.Context, out []Segment, message int, text string, limit int, length func(string) (int, error)) ([]Segment, error) {
-	spans, err := segmenter.Segment(ctx, text)
-	if err == nil && limit > 0 {
-		spans, err = segmenter.Limit(ctx, text, spans, limit, length)
-	}
-	if err != nil {
-		return nil, err
-	}
 	at, points := 0, 0 // the same position in bytes and in code points
-	for _, s := range spans {
-		start := points + utf8.RuneCountInString(text[at:s.Start])
-		end := start + utf8.RuneCountInString(text[s.Start:s.End])
-		out = append(out, Segment{Text: text[s.Start:s.End], Message: message, Span: [2]int{start, end}})
-		at, points = s.End, end
+	for _, part := range reasoning.Answer(text, false) {
+		inner := text[part.Start:part.End]
+		spans, err := segmenter.Segment(ctx, inner)
+		if err == nil && limit > 0 {
+			spans, err = segmenter.Limit(ctx, inner, spans, limit, length)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range spans {
+			s.Start, s.End = part.Start+s.Start, part.Start+s.End
+			start := points + utf8.RuneCountInString(text[at:s.Start])
+			end := start + utf8.RuneCountInString(text[s.Start:s.End])
+			out = append(out, Segment{Text: text[s.Start:s.End], Message: message, Span: [2]int{start, end}})
+			at, points = s.End, end
+		}
 	}
 	return out, nil
 }
 
 // Whole returns the text from the first of its segments to the end of the last one. It is false if the segments are not all of
-// one text that was divided.
+// one text that was divided, or if there is reasoning between them.
 func (b Bag) Whole(segments []Segment) (string, bool) {
 	if b.Instances != nil || len(segments) == 0 {
 		return "", false
@@ -94,6 +101,9 @@ func (b Bag) Whole(segments []Segment) (string, bool) {
 	text := b.Response
 	if b.Messages != nil {
 		text = b.Messages[first.Message].Content
+	}
+	if len(reasoning.Answer(text, false)) != 1 {
+		return "", false
 	}
 	return string([]rune(text)[first.Span[0]:last.Span[1]]), true
 }

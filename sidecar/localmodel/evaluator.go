@@ -50,7 +50,7 @@ func (e Evaluator) Score(ctx context.Context, bags []bag.Bag) ([]ScoredBag, erro
 		items[i] = ItemOf(b)
 	}
 	answer, err := e.Scorer.Score(ctx, rewardmodel.Request{Responses: items, Options: rewardmodel.Options{
-		Instances: new(true), Aspects: true, Reasoning: rewardmodel.ReasoningScore,
+		Instances: new(true), Aspects: true,
 	}})
 	if err != nil {
 		return nil, err
