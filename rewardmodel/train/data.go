@@ -81,21 +81,33 @@ func (d *Data) sigmas() (micro, macro float64) {
 	return float64(unlabeled)/float64(violating) - 1, float64(compliant) / float64(violating)
 }
 
-// holdOut splits off a share of the bags of each label, at random but reproducibly by seed.
-func (d *Data) holdOut(share float64, seed uint64) (rest, held *Data) {
+// holdOut splits off a share of the bags of each label, at random but reproducibly by seed. decided has the bags of other
+// aspects, by their first sequence, and whether they were split off: such a bag is on the same side, since what is
+// learned of it for one aspect moves its scores for all. Those of d are added.
+func (d *Data) holdOut(share float64, seed uint64, decided map[sameSequence]bool) (rest, held *Data) {
 	rng := rand.New(rand.NewPCG(seed, 0xf01d))
 	out := make([]bool, len(d.Bags))
 	for _, label := range []bool{true, false} {
 		var members []int
+		total, taken := 0, 0
 		for i, b := range d.Bags {
-			if b.Violation == label {
+			if b.Violation != label {
+				continue
+			}
+			total++
+			if was, known := decided[identity(b.sequence(0))]; !known {
 				members = append(members, i)
+			} else if out[i] = was; was {
+				taken++
 			}
 		}
 		rng.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
-		for _, i := range members[:int(share*float64(len(members)))] {
+		for _, i := range members[:min(max(int(share*float64(total))-taken, 0), len(members))] {
 			out[i] = true
 		}
+	}
+	for i, b := range d.Bags {
+		decided[identity(b.sequence(0))] = out[i]
 	}
 	rest, held = &Data{Comparisons: d.Comparisons}, &Data{}
 	for i, b := range d.Bags {

@@ -140,6 +140,7 @@ func RunAspects(ctx context.Context, learner Learner, data []*Data, cfg Config) 
 		return nil, err
 	}
 	run := newRun(ctx, learner, cfg)
+	held := map[sameSequence]bool{}
 	results := make([]Result, len(data))
 	for a, d := range data {
 		if d == nil {
@@ -148,7 +149,7 @@ func RunAspects(ctx context.Context, learner Learner, data []*Data, cfg Config) 
 		}
 		trained, fitted := d, d
 		if cfg.Fold > 0 {
-			trained, fitted = d.holdOut(cfg.Fold, cfg.Seed)
+			trained, fitted = d.holdOut(cfg.Fold, cfg.Seed, held)
 			if err := cmp.Or(cfg.check(trained), cfg.check(fitted)); err != nil {
 				return nil, fmt.Errorf("%w; a fold of %g leaves too few", err, cfg.Fold)
 			}
