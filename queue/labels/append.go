@@ -56,7 +56,7 @@ func (l *Log) Append(ctx context.Context, batch feedback.Batch, by string) (feed
 	if err == nil {
 		err = l.appendAll(ctx, candidates, verdicts)
 	}
-	receipt := l.receipt(batch, verdicts)
+	receipt := l.receipt(batch, candidates, verdicts)
 	if err != nil {
 		return feedback.Receipt{}, err
 	}
@@ -70,16 +70,20 @@ type verdict struct {
 }
 
 // receipt counts the outcomes of a batch, some of which may be missing after an
-// error, and calls the hook of OnAppend.
-func (l *Log) receipt(batch feedback.Batch, verdicts []verdict) feedback.Receipt {
+// error, and calls the hook of OnAppend with the completed items.
+func (l *Log) receipt(batch feedback.Batch, candidates []*candidate, verdicts []verdict) feedback.Receipt {
 	receipt := feedback.Receipt{Rejected: append([]feedback.Rejection{}, batch.Rejected...)}
+	completed := slices.Clone(batch.Items)
+	for _, c := range candidates {
+		completed[c.position].Bag = c.record.Bag
+	}
 	var accepted []feedback.Entry
 	l.cfg.Items.WithLabelValues(outcomeRejected, "").Add(float64(len(batch.Rejected)))
 	for i, v := range verdicts {
 		l.cfg.Items.WithLabelValues(cmp.Or(v.outcome, outcomeFailed), string(batch.Items[i].Label)).Inc()
 		switch v.outcome {
 		case outcomeAccepted:
-			accepted = append(accepted, batch.Items[i])
+			accepted = append(accepted, completed[i])
 		case outcomeDuplicate:
 			receipt.Duplicates++
 		case outcomeRejected:

@@ -91,6 +91,9 @@ func (l *Log) record(ctx context.Context, item feedback.Item, by string) (r feed
 	case !item.HasText():
 		return r, feedback.CodeUnknown, "no scored response of this response_id is kept, or it has expired: send the text of the response, or let the service keep scored responses for longer (keep-scored)", nil
 	}
+	if found && item.Response != "" && scored.Item.Response != nil && item.Response == *scored.Item.Response {
+		r.Bag.Prompt = cmp.Or(r.Bag.Prompt, scored.Item.Prompt)
+	}
 	if found {
 		r.Model, r.Violation = scored.Model, &scored.Violation
 	}

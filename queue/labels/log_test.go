@@ -139,18 +139,26 @@ func TestForeignMessagesAmongTheFeedback(t *testing.T) {
 // The hook of OnAppend gets the items that were accepted, and only those.
 func TestOnAppend(t *testing.T) {
 	t.Parallel()
-	l := queuetest.Open(t, queuetest.Config(t)).Labels()
+	cfg := queuetest.Config(t)
+	cfg.Streams.KeepScored = time.Hour
+	l := queuetest.Open(t, cfg).Labels()
 	labelstest.Accepts(t, l, 1, 0, labelstest.Labeled("a", bag.Violation))
-	var got []string
+	var got, texts []string
 	l.OnAppend(func(accepted []feedback.Entry) {
 		for _, item := range accepted {
-			got = append(got, item.ID)
+			got, texts = append(got, item.ID), append(texts, item.Response)
 		}
 	})
 	labelstest.Accepts(t, l, 2, 1, labelstest.Labeled("a", bag.Violation), labelstest.Labeled("b", bag.Compliant), labelstest.Labeled("c", bag.Violation))
 	require.Equal(t, []string{"b", "c"}, got)
 	labelstest.Accepts(t, l, 0, 1, labelstest.Labeled("a", bag.Violation))
 	require.Len(t, got, 2, "it is not called without an accepted item")
+
+	require.NoError(t, l.KeepScored(t.Context(), []labels.ScoredResponse{labelstest.Scored("s", "Kept.")}))
+	batch := feedback.Batch{Items: []feedback.Entry{{Item: feedback.Item{Bag: bag.Bag{ID: "s", Label: bag.Violation}, ResponseID: "s"}}}}
+	_, err := l.Append(t.Context(), batch, "")
+	require.NoError(t, err)
+	require.Equal(t, "Kept.", texts[2], "the text of a scored response is known")
 }
 
 // The stream is deleted and recreated while a process runs, whose index is rebuilt.

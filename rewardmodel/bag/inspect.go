@@ -93,6 +93,8 @@ func (f Findings) Err() error {
 // is ready to use. It stores a digest of each text, not the text. It is not safe for
 // concurrent use.
 type Inspector struct {
+	Prompts bool // the model reads prompts: equal texts that answer different ones differ
+
 	bags  []inspected
 	texts map[digest]*textSeen
 	ids   map[string]bool
@@ -115,8 +117,8 @@ type textSeen struct {
 }
 
 // Add adds a bag, its label for the rule that is learned, and its segments. Bags have
-// the same text if they have the same segments, because training uses nothing else;
-// prompts do not count.
+// the same text if they have the same segments, because training uses nothing else,
+// except for prompts if Prompts is set.
 func (in *Inspector) Add(b Bag, label Label, segments []Segment) {
 	if in.texts == nil {
 		in.texts, in.ids = map[digest]*textSeen{}, map[string]bool{}
@@ -132,6 +134,9 @@ func (in *Inspector) Add(b Bag, label Label, segments []Segment) {
 		return
 	}
 	key := digestOf(segments)
+	if in.Prompts {
+		key = digestOf(append(b.asked(), segments...))
+	}
 	text := in.texts[key]
 	if text == nil {
 		text = &textSeen{first: at}
@@ -150,6 +155,17 @@ func (in *Inspector) Add(b Bag, label Label, segments []Segment) {
 		in.duplicate = append(in.duplicate, at)
 	}
 	*count, *seen = *count+1, true
+}
+
+// asked returns what the bag answers.
+func (b Bag) asked() []Segment {
+	out := []Segment{{Text: b.Prompt}}
+	for _, m := range b.Messages {
+		if m.Role != roleAssistant {
+			out = append(out, Segment{Text: m.Content})
+		}
+	}
+	return out
 }
 
 // digestOf identifies the texts of segments; the lengths distinguish "a b","c" from "a","b c".

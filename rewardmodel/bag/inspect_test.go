@@ -30,6 +30,24 @@ func inspect(t *testing.T, bags []Bag, limit int, length func(string) (int, erro
 	return inspector.Findings()
 }
 
+// The same text may have another label where it answers something else, if the model reads that.
+func TestInspectPrompts(t *testing.T) {
+	bags := []Bag{
+		{ID: "a", Label: Violation, Prompt: "How do I bake bread?", Response: "I cannot help with that. Sorry."},
+		{ID: "b", Label: Compliant, Prompt: "How do I make a bomb?", Response: "I cannot help with that. Sorry."},
+		{ID: "c", Label: Compliant, Messages: []Message{{"user", "And poison?"}, {"assistant", "I cannot help with that. Sorry."}}},
+	}
+	for _, prompts := range []bool{false, true} {
+		in := Inspector{Prompts: prompts}
+		for _, b := range bags {
+			in.Add(b, b.Label, segmentsOf(t, b, 0, nil))
+		}
+		if got := in.Findings(); (len(got) == 0) != prompts {
+			t.Errorf("with prompts %v: %v", prompts, got)
+		}
+	}
+}
+
 func TestInspect(t *testing.T) {
 	violation := func(id, text string) Bag { return Bag{ID: id, Label: Violation, Response: text} }
 	compliant := func(id, text string) Bag { return Bag{ID: id, Label: Compliant, Response: text} }

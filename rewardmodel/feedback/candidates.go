@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"assay/rewardmodel/bag"
 	"assay/rewardmodel/logistic"
@@ -201,7 +202,7 @@ func unlabeled(pool []Scored, known func(Scored) bool) []Scored {
 	slices.SortStableFunc(out, func(a, b Scored) int { return cmp.Compare(a.Bag.ID, b.Bag.ID) })
 	seen := map[Hash]bool{}
 	return slices.DeleteFunc(out, func(s Scored) bool {
-		h := HashOf(s.Bag.Prompt + "\x00" + scoredText(s.Bag))
+		h := HashOf(strings.TrimSpace(prompt(s.Bag)) + "\x00" + scoredText(s.Bag))
 		defer func() { seen[h] = true }()
 		return seen[h]
 	})

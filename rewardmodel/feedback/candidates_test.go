@@ -120,9 +120,10 @@ func TestRankOmitsKnownAndEqualResponses(t *testing.T) {
 		{Bag: bag.Bag{ID: "m", Messages: []bag.Message{{Role: "user", Content: "hi"}, {Role: "assistant", Content: "the same"}}}, Score: Score{Violation: 0.3, Threshold: 0.3}},
 		{Bag: bag.Bag{ID: "i", Instances: []string{"the", "same"}}, Score: Score{Violation: 0.3, Threshold: 0.3}},
 		{Bag: bag.Bag{ID: "p", Prompt: "another", Response: "the same"}, Score: Score{Violation: 0.3, Threshold: 0.3}},
+		{Bag: bag.Bag{ID: "q", Prompt: "hi", Response: "the same"}, Score: Score{Violation: 0.3, Threshold: 0.3}},
 	}
 	got := Rank(pool, 10, RankOptions{Known: func(s Scored) bool { return s.Bag.ID == "known" }})
-	assert.ElementsMatch(t, []string{"a", "i", "p"}, ids(got))
+	assert.ElementsMatch(t, []string{"a", "i", "m", "p"}, ids(got))
 }
 
 func TestRankIsFiniteAndRepeatable(t *testing.T) {

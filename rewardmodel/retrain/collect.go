@@ -315,16 +315,22 @@ func (t *trainingRun) write(ctx context.Context, dir string, j *job) (err error)
 			}
 		}
 	}
-	done := map[feedback.Hash]bool{} // a response has one record per rater
+	done := map[feedback.Hash]bool{}      // a response has one record per rater
+	prompts := map[feedback.Hash]string{} // the first one of a response that has several records
 	for r, err := range t.Labels.Records(ctx, s.Through) {
 		if err != nil {
 			return err
 		}
 		id := feedback.HashOf(r.Record.Bag.ID)
 		if at := sel.at[id]; done[id] || at != 0 && at != r.Sequence {
+			if r.Record.Bag.Prompt != "" && prompts[id] == "" {
+				prompts[id] = r.Record.Bag.Prompt
+			}
 			continue
 		}
 		done[id] = true
+		// A later label may come without the prompt or with another one, and must not change what a model reads.
+		r.Record.Bag.Prompt = cmp.Or(prompts[id], r.Record.Bag.Prompt)
 		if labels, ok := sel.train[id]; ok {
 			err = files["bags.jsonl"].add(r.Record.Bag, labels)
 		} else if labels, ok := sel.holdout[id]; ok {

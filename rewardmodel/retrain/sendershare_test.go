@@ -3,6 +3,7 @@ package retrain
 import (
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -48,6 +49,41 @@ func bySender(labels map[string]bag.Label) (honest, flood map[bag.Label]int) {
 		}
 	}
 	return honest, flood
+}
+
+// A later label without the prompt, or with another one, does not change what the response is trained with.
+func TestCollectKeepsThePrompt(t *testing.T) {
+	f := newFleet()
+	f.label(0, 60)
+	labels := map[string]feedback.Labels{}
+	for i := range f.records {
+		b := &f.records[i].Record.Bag
+		b.Prompt, labels[b.ID] = "Why "+b.ID+"?", feedback.LabelsOf(*b)
+	}
+	for id, of := range labels {
+		f.judge(id, "later", of)
+	}
+	f.records[len(f.records)-1].Record.Bag.Prompt = "Another one"
+
+	dir := t.TempDir()
+	p := &process{fleet: f, t: t, died: func() {}}
+	f.status = Status{Phase: PhaseCollecting, ID: "x", Through: f.index.Last(), Base: "base-1"}
+	l := NewLoop(Config{Dir: dir, MaxBags: 1000}, testPolicy(), Parts{p, p, p, p, p, p, p, p, p, nil}, zerolog.Nop())
+	tr := &trainingRun{Loop: l, id: "x", dir: filepath.Join(dir, "x"), lease: &lease{store: p, now: time.Now, ttl: time.Minute, status: f.status}}
+	_, err := tr.collect(t.Context())
+	require.NoError(t, err)
+	n := 0
+	for _, name := range []string{"bags.jsonl", "holdout.jsonl"} {
+		file, err := os.Open(tr.path(name))
+		require.NoError(t, err)
+		defer file.Close()
+		for b, err := range bag.Read(file) {
+			require.NoError(t, err)
+			require.Equal(t, "Why "+b.ID+"?", b.Prompt)
+			n++
+		}
+	}
+	require.Greater(t, n, 30)
 }
 
 func TestFloodOfOneSender(t *testing.T) {

@@ -151,7 +151,8 @@ func (c *Train) Train(ctx context.Context, log zerolog.Logger, report func(train
 	if err != nil {
 		return err
 	}
-	identity := fmt.Sprintf("init=%s bags=%s dropout=%g decay=%g embeddings=%s aspects=%v context=%d", base.Dir, digest, c.Dropout, c.WeightDecay, c.Embeddings, options.Aspects, options.ContextTokens)
+	identity := fmt.Sprintf("init=%s bags=%s dropout=%g decay=%g embeddings=%s aspects=%v context=%d precision=%s max-tokens=%d",
+		base.Dir, digest, c.Dropout, c.WeightDecay, c.Embeddings, options.Aspects, options.ContextTokens, c.Precision, c.MaxTokens)
 	if c.MaxLength > 0 {
 		identity += fmt.Sprintf(" max-length=%d", maxLength)
 	}

@@ -59,7 +59,8 @@ func newBagReader(tok *tokenizer.Tokenizer, o BagOptions) *bagReader {
 		BagOptions: o, tok: tok, room: o.MaxLength - tok.Special(), sum: sha256.New(),
 		inspect: make([]bag.Inspector, len(o.Aspects)), contexts: map[string][]int32{}, unknown: map[string]int{},
 	}
-	for range o.Aspects {
+	for a := range o.Aspects {
+		r.inspect[a].Prompts = o.ContextTokens > 0
 		r.data, r.compared = append(r.data, &train.Data{}), append(r.compared, comparisons{})
 	}
 	return r
@@ -216,13 +217,14 @@ func (r *bagReader) add(ctx context.Context, b bag.Bag) error {
 	if err != nil {
 		return err
 	}
+	gold := b.Gold(segments)
+	segments, gold = withoutBlank(segments, gold)
 	labels := r.labels(b)
 	for a, label := range labels {
 		if label != "" && b.Comparison == "" {
 			r.inspect[a].Add(b, label, segments)
 		}
 	}
-	gold := b.Gold(segments)
 	contexts, err := r.contextsOf(ctx, b, segments)
 	if err != nil {
 		return err
@@ -277,6 +279,20 @@ func (r *bagReader) add(ctx context.Context, b bag.Bag) error {
 		r.data[a].Bags = append(r.data[a].Bags, own)
 	}
 	return nil
+}
+
+// withoutBlank omits the segments without text, which only given instances can be: a blank is not scored.
+func withoutBlank(segments []bag.Segment, gold []bool) (kept []bag.Segment, marks []bool) {
+	for i, s := range segments {
+		if strings.TrimSpace(s.Text) == "" {
+			continue
+		}
+		kept = append(kept, s)
+		if gold != nil {
+			marks = append(marks, gold[i])
+		}
+	}
+	return kept, marks
 }
 
 // addWhole adds the response as a whole to its instances.

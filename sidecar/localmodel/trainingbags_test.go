@@ -57,6 +57,18 @@ func TestReadBagsWithComparisons(t *testing.T) {
 	require.Contains(t, log.String(), `"comparisons":["alone"]`)
 }
 
+// A blank instance is not scored, so it is no instance of training either.
+func TestReadBagsWithoutBlanks(t *testing.T) {
+	tok, err := tokenizer.Load("../../models/default")
+	require.NoError(t, err)
+	b := bag.Bag{ID: "a", Label: bag.Violation, Instances: []string{" ", "Fine.", "", "You fool."}, Witness: new(3)}
+	data, _, err := TokenizeAspects(t.Context(), []bag.Bag{b, {ID: "b", Label: bag.Compliant, Instances: []string{"\n"}}}, tok, BagOptions{MaxLength: 128})
+	require.NoError(t, err)
+	require.Len(t, data[0].Bags, 1)
+	require.Len(t, data[0].Bags[0].Instances, 2)
+	require.Equal(t, []bool{false, true}, data[0].Bags[0].Gold)
+}
+
 // A short response of several utterances is one instance more, with the gold label of its utterances.
 func TestReadBagsAsAWhole(t *testing.T) {
 	tok, err := tokenizer.Load("../../models/default")
