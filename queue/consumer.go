@@ -51,6 +51,9 @@ func (w *worker) attach(ctx context.Context, again bool) (source, error) {
 			return src, err
 		}
 	}
+	if err = w.openState(ask); err != nil {
+		return src, err
+	}
 	if err = w.mark(ask); err != nil {
 		return src, err
 	}

@@ -45,15 +45,26 @@ func (w *worker) fail(ctx context.Context, d *delivery, err error) outcome {
 		w.nak(d, max(cooldown, w.retry.Delay(d.meta.NumDelivered)))
 		return outcomeOverloaded
 	}
+	failures := w.modelFailed(d)
 	w.log.Error().Err(err).Str("subject", d.msg.Subject()).Uint64("sequence", d.meta.Sequence.Stream).
-		Uint64("delivery", d.meta.NumDelivered).Msg("cannot score a response")
-	if d.meta.NumDelivered >= uint64(w.cfg.MaxDeliver) {
+		Uint64("delivery", d.meta.NumDelivered).Int("failures", failures).Msg("cannot score a response")
+	if failures >= w.cfg.MaxDeliver {
 		why := describe(err)
 		why.Message = fmt.Sprintf("%v (delivery %d)", err, d.meta.NumDelivered)
 		return w.deadLetter(ctx, d, ReasonModel, why)
 	}
 	w.nak(d, w.retry.Delay(d.meta.NumDelivered))
 	return outcomeRetry
+}
+
+// modelFailed counts a failure of the model on a response, and returns how many there were. The
+// number of its deliveries would include those that ended otherwise, as by an overload or a
+// failure of JetStream.
+func (w *worker) modelFailed(d *delivery) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failures[d.identity()]++
+	return w.failures[d.identity()]
 }
 
 // deadLetter stores a dead letter and then terminates the delivery of its response.

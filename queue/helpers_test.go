@@ -122,6 +122,37 @@ func since(t testing.TB, start time.Time, d time.Duration) {
 	require.Eventually(t, func() bool { return time.Since(start) > d }, d+jstest.Timeout, 5*time.Millisecond)
 }
 
+// hooked is a JetStream that calls functions, unless they are nil.
+type hooked struct {
+	jetstream.JetStream
+	stream   func(name string) // before Stream
+	consumer func()            // before Consumer
+	create   func() error      // before CreateOrUpdateConsumer, which fails with its error
+}
+
+func (h hooked) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	if h.stream != nil {
+		h.stream(name)
+	}
+	return h.JetStream.Stream(ctx, name)
+}
+
+func (h hooked) Consumer(ctx context.Context, stream, name string) (jetstream.Consumer, error) {
+	if h.consumer != nil {
+		h.consumer()
+	}
+	return h.JetStream.Consumer(ctx, stream, name)
+}
+
+func (h hooked) CreateOrUpdateConsumer(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	if h.create != nil {
+		if err := h.create(); err != nil {
+			return nil, err
+		}
+	}
+	return h.JetStream.CreateOrUpdateConsumer(ctx, stream, cfg)
+}
+
 // replica opens another process on the server of q.
 func replica(t testing.TB, q *Queue, cfg Config) *Queue {
 	cfg.Conn.URL = q.URL()

@@ -42,13 +42,10 @@ func (w *worker) quarantineOf(ctx context.Context, src source) (*quarantine, err
 // it first adds to the shared list what the last process of the journal died with. The
 // worker also runs if the disk cannot store a journal.
 func (w *worker) openQuarantine(ctx context.Context, src source, starting bool) (*quarantine, error) {
-	state, err := w.state(ctx)
-	if err != nil {
-		return nil, err
-	}
-	q := &quarantine{suspects: poison.NewSuspects(state, src.created)}
+	q := &quarantine{suspects: poison.NewSuspects(w.state, src.created)}
 	var left poison.Crash
 	if starting && w.cfg.Journal != "" {
+		var err error
 		if left, err = poison.ReadJournal(w.cfg.Journal); err != nil {
 			w.log.Error().Err(err).Msg("cannot read the crash journal of the last process")
 		}
@@ -59,6 +56,7 @@ func (w *worker) openQuarantine(ctx context.Context, src source, starting bool) 
 	if err := q.suspects.Record(ctx, left, src.first); err != nil || w.cfg.Journal == "" {
 		return q, err
 	}
+	var err error
 	if q.journal, err = poison.NewJournal(w.cfg.Journal, w.id, src.created, w.cfg.MaxInFlight); err != nil {
 		w.log.Error().Err(err).Msg("cannot write the crash journal; a response that kills this process will not be recognized")
 	}

@@ -66,10 +66,14 @@ type Queue struct {
 	stop    context.CancelFunc // of the goroutines of Open
 	running sync.WaitGroup
 
-	mu      sync.Mutex
-	service *service
-	worker  *worker
-	drained bool
+	starting sync.WaitGroup // the call of Start
+
+	mu        sync.Mutex
+	stopStart context.CancelFunc // of a call of Start; nil before, and after it failed
+	service   *service
+	worker    *worker
+	crashing  bool // see MarkCrash
+	drained   bool
 }
 
 // Open starts the embedded server, or connects to the external one, and creates the
@@ -202,25 +206,50 @@ func (q *Queue) URL() string {
 	return q.nc.ConnectedUrlRedacted()
 }
 
-// Start starts the service and the worker. Call it once, when the scorer has its model.
+// Start starts the service and the worker. Call it once, when the scorer has its model. While
+// the servers have no leader, it waits until there is one, ctx ends, or Drain is called.
 func (q *Queue) Start(ctx context.Context, scorer Scorer) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.worker != nil || q.drained {
-		return errors.New("the queue was started or drained before")
-	}
-	service, err := startService(q.nc, scorer, q.labels, q.cfg.Service, q.log, q.metrics)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	service, cfg, err := q.beginStart(stop, scorer)
 	if err != nil {
 		return err
 	}
+	defer q.starting.Done()
+	worker, err := startWorker(ctx, q.nc, q.js, scorer, cfg, q.log, q.metrics) // without the lock: Ready and MarkCrash do not wait for it
+	if err != nil {
+		err = errors.Join(err, service.drain(ctx))
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err != nil {
+		q.service, q.stopStart = nil, nil
+		return err
+	}
+	q.worker = worker
+	if q.crashing {
+		worker.markCrash()
+	}
+	return nil
+}
+
+// beginStart starts the service, and returns the settings of the worker. starting ends when the
+// worker is started too.
+func (q *Queue) beginStart(stop context.CancelFunc, scorer Scorer) (*service, WorkerConfig, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	cfg := q.cfg.Worker
 	cfg.domain, cfg.damage, cfg.server = q.cfg.Conn.Domain, q.damage, q.server
-	worker, err := startWorker(ctx, q.nc, q.js, scorer, cfg, q.log, q.metrics)
-	if err != nil {
-		return errors.Join(err, service.drain(ctx))
+	if q.stopStart != nil || q.drained {
+		return nil, cfg, errors.New("the queue was started or drained before")
 	}
-	q.service, q.worker = service, worker
-	return nil
+	service, err := startService(q.nc, scorer, q.labels, q.cfg.Service, q.log, q.metrics)
+	if err != nil {
+		return nil, cfg, err
+	}
+	q.service, q.stopStart = service, stop
+	q.starting.Add(1)
+	return service, cfg, nil
 }
 
 // SetLimits replaces ServiceConfig.Limits for score requests from now on. Call it after
@@ -285,6 +314,7 @@ func (q *Queue) SetJournal(path string) {
 func (q *Queue) MarkCrash() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.crashing = true
 	if q.worker != nil {
 		q.worker.markCrash()
 	}
@@ -295,11 +325,20 @@ func (q *Queue) MarkCrash() {
 // gets it. Close the scorer after it, and then the queue.
 func (q *Queue) Drain(ctx context.Context) error {
 	q.mu.Lock()
-	service, worker := q.service, q.worker
 	again := q.drained
 	q.drained = true
+	if q.stopStart != nil {
+		q.stopStart()
+	}
 	q.mu.Unlock()
-	if again || worker == nil {
+	if again {
+		return nil
+	}
+	q.starting.Wait()
+	q.mu.Lock()
+	service, worker := q.service, q.worker
+	q.mu.Unlock()
+	if worker == nil {
 		return nil
 	}
 	served := make(chan error, 1)

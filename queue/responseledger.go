@@ -58,16 +58,11 @@ type bookkeeper struct {
 
 // keepLedger starts to keep the ledger, if the server is in this process: the servers of a cluster
 // have copies of what one of them has lost.
-func (w *worker) keepLedger(ctx context.Context) error {
+func (w *worker) keepLedger() {
 	if w.cfg.server == nil {
-		return nil
+		return
 	}
-	state, err := w.state(ctx)
-	if err != nil {
-		return err
-	}
-	w.books = &bookkeeper{js: w.js, damage: w.cfg.damage, state: state, results: w.results, completed: map[uint64]uint64{}}
-	return nil
+	w.books = &bookkeeper{js: w.js, damage: w.cfg.damage, state: w.state, results: w.results, completed: map[uint64]uint64{}}
 }
 
 // complete records that a response has its result. A nil bookkeeper does nothing.

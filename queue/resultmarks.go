@@ -25,19 +25,27 @@ const (
 	booksTimeout = 2 * time.Second
 )
 
-// state returns the values that processes share.
-func (w *worker) state(ctx context.Context) (*js.KeyValue, error) {
+// openState opens the values that processes share. It does so once, since a value that is
+// damaged later is restored from what this process has read or written before.
+func (w *worker) openState(ctx context.Context) error {
+	if w.state != nil {
+		return nil
+	}
 	stream, err := w.js.Stream(ctx, registry.StreamState)
 	if err != nil {
-		return nil, fmt.Errorf("stream %s: %w", registry.StreamState, js.Explain(err))
+		return fmt.Errorf("stream %s: %w", registry.StreamState, js.Explain(err))
 	}
-	return js.NewKeyValue(w.nc, w.js, stream, w.cfg.domain, w.cfg.damage, w.log), nil
+	w.state = js.NewKeyValue(w.nc, w.js, stream, w.cfg.domain, w.cfg.damage, w.log)
+	return nil
 }
 
 // mark adds a mark of where the results are now to those that the processes share.
 func (w *worker) mark(ctx context.Context) error {
-	state, err := w.state(ctx)
-	if err != nil {
+	// Before the streams: a mark that another process adds in the meantime would be ahead of what
+	// was read of them, as if they had lost their ends, and Add would drop all marks.
+	marks, revision, err := js.Load[dedup.Marks](ctx, w.state, keyMarks)
+	damaged := errors.Is(err, js.ErrDamaged) // which is reported; an operator deletes it
+	if err != nil && !damaged {
 		return err
 	}
 	results, err := w.ends(ctx) // before the responses, so that what is stored later is behind both
@@ -48,11 +56,6 @@ func (w *worker) mark(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", StreamResponses, js.Explain(err))
 	}
-	marks, revision, err := js.Load[dedup.Marks](ctx, state, keyMarks)
-	damaged := errors.Is(err, js.ErrDamaged) // which is reported; an operator deletes it
-	if err != nil && !damaged {
-		return err
-	}
 	if damaged || !marks.Created.Equal(info.Created) {
 		marks = dedup.Marks{Created: info.Created}
 	}
@@ -61,7 +64,7 @@ func (w *worker) mark(ctx context.Context) error {
 	if damaged || !added {
 		return nil
 	}
-	if _, err := js.Store(ctx, state, keyMarks, marks, revision); err != nil && !errors.Is(err, js.ErrChanged) {
+	if _, err := js.Store(ctx, w.state, keyMarks, marks, revision); err != nil && !errors.Is(err, js.ErrChanged) {
 		w.log.Debug().Err(err).Msg("cannot store where the results of the next responses begin")
 	}
 	return nil

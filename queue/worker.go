@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"sync"
 	"time"
 
@@ -44,8 +46,8 @@ type WorkerConfig struct {
 	// a response. Heartbeats are sent three times as often. Default 10 s.
 	AckWait time.Duration
 
-	// MaxDeliver is the number of deliveries after which a response on which the
-	// model fails becomes a dead letter. Default 5.
+	// MaxDeliver is how often the model fails on a response in this process, since its
+	// start, before the response becomes a dead letter. Default 5.
 	MaxDeliver int
 
 	// RetryBase and RetryMax bound the delay before a response is delivered again:
@@ -108,6 +110,7 @@ type worker struct {
 	log     zerolog.Logger
 	metrics *metrics
 	results *dedup.Index // rewards and dead letters
+	state   *js.KeyValue // what processes share; opened by the first attach
 	books   *bookkeeper  // nil with an external server
 	retry   js.Backoff   // of responses and results
 	id      xid.ID       // of this process, among the holders of suspects
@@ -126,7 +129,7 @@ type worker struct {
 	abort    context.CancelFunc
 	puller   sync.WaitGroup // the loop that starts deliveries
 	flight   sync.WaitGroup // the deliveries
-	monitor  sync.WaitGroup // the loop that sends heartbeats and measures
+	monitor  sync.WaitGroup // the loops that send heartbeats, measure, and keep the books
 
 	first      uint64    // response that was the oldest when it was measured last
 	leftover   uint64    // see redeliver
@@ -134,8 +137,9 @@ type worker struct {
 	clock      js.Clock  // of the leader of the stream of responses
 	mu         sync.Mutex
 	inFlight   map[*delivery]struct{}
-	resumeAt   time.Time   // nothing is pulled before: the scorer is overloaded
-	quarantine *quarantine // of the current stream of responses; nil before the first attach
+	failures   map[dedup.Response]int // of the model in this process, on responses that are not completed
+	resumeAt   time.Time              // nothing is pulled before: the scorer is overloaded
+	quarantine *quarantine            // of the current stream of responses; nil before the first attach
 
 	// Seams for tests: where a crash does the most harm.
 	publish func(context.Context, *nats.Msg, ...jetstream.PublishOpt) (*jetstream.PubAck, error)
@@ -171,6 +175,7 @@ func newWorker(nc *nats.Conn, jet jetstream.JetStream, scorer Scorer,
 		chunk:    int(chunk),
 		bytes:    chunk * nc.MaxPayload(),
 		inFlight: map[*delivery]struct{}{},
+		failures: map[dedup.Response]int{},
 		publish:  jet.PublishMsg,
 		ack:      jetstream.Msg.Ack,
 	}
@@ -186,16 +191,15 @@ func (w *worker) start(ctx context.Context) error {
 		src, err = w.attach(ctx, false)
 		return err
 	})
-	if err == nil {
-		err = w.keepLedger(ctx)
-	}
 	if err != nil {
 		w.stop()
 		w.abort()
 		return errors.Join(err, w.closeJournal())
 	}
+	w.keepLedger()
 	w.puller.Go(func() { w.pull(src) })
-	w.monitor.Go(w.watchInFlight)
+	w.monitor.Go(func() { w.every(w.cfg.AckWait/3, w.heartbeat) })
+	w.monitor.Go(func() { w.every(lagInterval, w.measure) }) // which waits while the results are read, and heartbeats must not
 	w.monitor.Go(w.watchBooks)
 	return nil
 }
@@ -271,6 +275,11 @@ func (w *worker) process(d *delivery) outcome {
 	defer d.memory.Close()
 	defer w.untrack(d)
 	o := w.deliver(w.working, d)
+	if o.completed() {
+		w.mu.Lock()
+		delete(w.failures, d.identity())
+		w.mu.Unlock()
+	}
 	w.metrics.messages.WithLabelValues(string(o)).Inc()
 	return o
 }
@@ -324,25 +333,21 @@ func (w *worker) untilResume() time.Duration {
 	return time.Until(w.resumeAt)
 }
 
-// watchInFlight sends the server heartbeats for the responses in flight, and measures
-// how many wait.
-func (w *worker) watchInFlight() {
-	heartbeat := time.NewTicker(w.cfg.AckWait / 3)
-	defer heartbeat.Stop()
-	lag := time.NewTicker(lagInterval)
-	defer lag.Stop()
+// every calls f at intervals until the worker ends.
+func (w *worker) every(interval time.Duration, f func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
 	for {
 		select {
 		case <-w.working.Done():
 			return
-		case <-heartbeat.C:
-			w.heartbeat()
-		case <-lag.C:
-			w.measure()
+		case <-tick.C:
+			f()
 		}
 	}
 }
 
+// heartbeat tells the server that the responses in flight are worked on.
 func (w *worker) heartbeat() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -353,6 +358,8 @@ func (w *worker) heartbeat() {
 	}
 }
 
+// measure measures how many responses wait, and forgets what is known of those that are
+// completed.
 func (w *worker) measure() {
 	ctx, cancel := context.WithTimeout(w.working, lagInterval)
 	defer cancel()
@@ -367,10 +374,20 @@ func (w *worker) measure() {
 	w.metrics.ackPending.Set(float64(info.NumAckPending))
 	w.measureStream(ctx, info)
 	if info.NumPending == 0 && info.NumAckPending == 0 {
+		w.forgetFailures(math.MaxUint64)
 		w.results.Clear()
 	} else {
+		w.forgetFailures(info.AckFloor.Stream + 1)
 		w.results.Forget(info.AckFloor.Stream + 1)
 	}
+}
+
+// forgetFailures forgets the failures on responses before the oldest one that waits, which
+// another process has completed.
+func (w *worker) forgetFailures(oldest uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.failures, func(r dedup.Response, _ int) bool { return r.Sequence < oldest })
 }
 
 // measureStream measures how full the stream of responses is, and how long the oldest

@@ -130,19 +130,61 @@ func TestRetryableFailuresNeverDeadLetter(t *testing.T) {
 	}
 }
 
+// Only failures of the model count, not the deliveries that an overload or a failure of
+// JetStream ended.
 func TestOverloadIsNotCountedAsFailure(t *testing.T) {
 	t.Parallel()
-	var calls atomic.Int32
-	q := startQueue(t, testConfig(t), scorerFunc(func(ctx context.Context, it rewardmodel.Item) (rewardmodel.Result, error) {
-		if calls.Add(1) <= 12 { // more than MaxDeliver
-			return rewardmodel.Result{}, rewardmodel.ErrOverloaded
-		}
-		return good(ctx, it)
-	}))
-	publish(t, q, "x", "1", item("text"))
-	awaitEmpty(t, q)
-	require.Equal(t, 1, jstest.Count(q.js, StreamRewards))
-	require.Equal(t, 12.0, testutil.ToFloat64(q.metrics.messages.WithLabelValues("overloaded")))
+	const fewer = DefaultMaxDeliver - 1
+	for failures, want := range map[int32]struct{ rewards, dead int }{0: {1, 0}, fewer: {1, 0}, fewer + 1: {0, 1}} {
+		t.Run(fmt.Sprint(failures, " failures"), func(t *testing.T) {
+			t.Parallel()
+			q := openQueue(t, testConfig(t))
+			var calls, stores atomic.Int32
+			w, err := newWorker(q.nc, q.js, scorerFunc(func(ctx context.Context, it rewardmodel.Item) (rewardmodel.Result, error) {
+				switch n := calls.Add(1); {
+				case n <= 12: // more than MaxDeliver
+					return rewardmodel.Result{}, rewardmodel.ErrOverloaded
+				case n <= 12+failures, failures > fewer:
+					return rewardmodel.Result{}, rewardmodel.ErrModel
+				}
+				return good(ctx, it)
+			}), q.cfg.Worker, q.log, q.metrics)
+			require.NoError(t, err)
+			w.publish = func(ctx context.Context, msg *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+				if stores.Add(1) <= publishAttempts {
+					return nil, errors.New("the disk failed")
+				}
+				return q.js.PublishMsg(ctx, msg, opts...)
+			}
+			require.NoError(t, w.start(t.Context()))
+			publish(t, q, "x", "1", item("text"))
+			awaitEmpty(t, q)
+			require.NoError(t, w.drain(t.Context()))
+			require.Equal(t, want.rewards, jstest.Count(q.js, StreamRewards))
+			require.Equal(t, want.dead, jstest.Count(q.js, StreamDead))
+			require.Equal(t, 12.0, testutil.ToFloat64(q.metrics.messages.WithLabelValues("overloaded")))
+			require.Equal(t, 1.0, testutil.ToFloat64(q.metrics.messages.WithLabelValues("store_failed")))
+			require.Empty(t, w.failures, "of a response that is completed")
+		})
+	}
+}
+
+// Failures on a response that another process completes are forgotten.
+func TestFailuresAreForgotten(t *testing.T) {
+	t.Parallel()
+	q := openQueue(t, testConfig(t))
+	w, err := newWorker(q.nc, q.js, scorerFunc(good), q.cfg.Worker, q.log, q.metrics)
+	require.NoError(t, err)
+	_, err = w.attach(jstest.Context(t), false)
+	require.NoError(t, err)
+	d := &delivery{key: "x 1", meta: metaOf(1)}
+	require.Equal(t, 1, w.modelFailed(d))
+	require.Equal(t, 2, w.modelFailed(d))
+	w.forgetFailures(1)
+	require.Len(t, w.failures, 1, "it waits")
+	w.measure()
+	require.Empty(t, w.failures)
+	require.NoError(t, w.closeJournal())
 }
 
 func TestPublishedTwiceIsRewardedOnce(t *testing.T) {
@@ -342,6 +384,61 @@ func TestBackpressureAndHeartbeats(t *testing.T) {
 	close(release)
 	awaitEmpty(t, q)
 	require.Equal(t, 20, jstest.Count(q.js, StreamRewards))
+}
+
+// beating is a response in flight that counts its heartbeats.
+type beating struct {
+	fakeMsg
+	beats *atomic.Int32
+}
+
+func (m beating) InProgress() error {
+	m.beats.Add(1)
+	return nil
+}
+
+// Heartbeats are sent while the results are read, however long that takes, and measuring waits
+// for it.
+func TestHeartbeatsWhileResultsAreRead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits until the lag is measured")
+	}
+	t.Parallel()
+	q := openQueue(t, testConfig(t))
+	cfg := q.cfg.Worker
+	cfg.AckWait = time.Second
+	var block atomic.Bool
+	reading, release, measuring := make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
+	w, err := newWorker(q.nc, hooked{JetStream: q.js,
+		stream: func(name string) {
+			if name == StreamRewards && block.CompareAndSwap(true, false) {
+				close(reading)
+				<-release
+			}
+		},
+		consumer: func() {
+			select {
+			case measuring <- struct{}{}:
+			default:
+			}
+		},
+	}, scorerFunc(good), cfg, q.log, q.metrics)
+	require.NoError(t, err)
+	require.NoError(t, w.start(t.Context()))
+	d := &delivery{msg: beating{beats: &atomic.Int32{}}, meta: metaOf(1)}
+	w.track(d)
+	block.Store(true)
+	read := make(chan error, 1)
+	go func() { read <- w.results.Rebuild(t.Context(), 1) }()
+	<-reading
+	<-measuring
+	beats := d.msg.(beating).beats
+	before := beats.Load()
+	require.Eventually(t, func() bool { return beats.Load() >= before+3 }, jstest.Timeout, 5*time.Millisecond)
+	close(release)
+	require.NoError(t, <-read)
+	w.untrack(d)
+	require.NoError(t, w.drain(t.Context()))
 }
 
 func TestDrainNaksUnfinishedResponses(t *testing.T) {

@@ -84,9 +84,7 @@ func (l *Log) compareExtent(ctx context.Context) (lacks string, err error) {
 	if err != nil {
 		return "", err
 	}
-	ask, cancel := context.WithTimeout(ctx, js.RequestTimeout)
-	defer cancel()
-	info, err := l.stream.Info(ask)
+	info, err := l.info(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -75,6 +75,7 @@ func (w *indexer) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer js.RemoveConsumer(ctx, w.stream, consumer)
 	state, err := consumer.Info(ask)
 	if err != nil {
 		return err
@@ -92,7 +93,7 @@ func (w *indexer) run(ctx context.Context) error {
 		err := w.take(ctx, iter, info.State.LastSeq)
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			var info *jetstream.StreamInfo
-			if info, err = w.streamInfo(ctx); err == nil && (w.replaced(info) || w.stalled(info)) {
+			if info, err = w.info(ctx); err == nil && (w.replaced(info) || w.stalled(info)) {
 				return nil
 			}
 			if err == nil && !reported {
@@ -148,12 +149,6 @@ func (w *indexer) finish(ctx context.Context, last uint64) error {
 	return err
 }
 
-func (w *indexer) streamInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, js.RequestTimeout)
-	defer cancel()
-	return w.stream.Info(ctx)
-}
-
 // replaced reports whether the stream was created again, or lost its end because the
 // machine did.
 func (w *indexer) replaced(info *jetstream.StreamInfo) bool {
@@ -199,6 +194,7 @@ func (w *indexer) expire(ctx context.Context, info *jetstream.StreamInfo) error 
 		if err != nil {
 			return err
 		}
+		defer js.RemoveConsumer(ctx, w.stream, consumer)
 		state, err := consumer.Info(ctx)
 		if err != nil {
 			return err

@@ -140,13 +140,18 @@ func (l *Log) Index() *feedback.Index {
 // CaughtUp returns when the index has read all that the stream has at the time of
 // the call. Its error is that of ctx, or wraps feedback.ErrUnavailable.
 func (l *Log) CaughtUp(ctx context.Context) error {
-	ask, cancel := context.WithTimeout(ctx, js.RequestTimeout)
-	defer cancel()
-	info, err := l.stream.Info(ask)
+	info, err := l.info(ctx)
 	if err != nil {
 		return unavailable(ctx, fmt.Errorf("stream %s: %w", StreamFeedback, js.Explain(err)))
 	}
 	return l.await(ctx, info.State.LastSeq)
+}
+
+// info returns the state of the stream.
+func (l *Log) info(ctx context.Context) (*jetstream.StreamInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, js.RequestTimeout)
+	defer cancel()
+	return l.stream.Info(ctx)
 }
 
 // await returns when the index has read the stream up to a sequence.

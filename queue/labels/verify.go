@@ -57,9 +57,11 @@ func (l *Log) verify(ctx context.Context, intact func(js.Message) error) (feedba
 
 // verifyStored verifies what the server can read, and returns the sequences of what it cannot.
 func (l *Log) verifyStored(ctx context.Context, v *feedback.Verification, intact func(js.Message) error) (damaged []uint64, err error) {
-	if v.Through, err = l.lastStored(ctx); err != nil {
-		return nil, unavailable(ctx, err)
+	info, err := l.info(ctx)
+	if err != nil {
+		return nil, unavailable(ctx, fmt.Errorf("stream %s: %w", StreamFeedback, js.Explain(err)))
 	}
+	v.Through = info.State.LastSeq // of a deleted message too
 	var gaps []js.Gap
 	next := uint64(1)
 	for msg, err := range l.scan(ctx, l.stream, SubjectFeedback+".>", 1, v.Through) {
@@ -129,15 +131,4 @@ func (l *Log) reportLost(ctx context.Context) {
 	if _, err := js.ReportLost(ctx, l.nc, l.cfg.Domain, StreamFeedback, l.cfg.Damage); err != nil && ctx.Err() == nil {
 		l.log.Debug().Err(err).Msg("cannot read what the server has lost")
 	}
-}
-
-// lastStored is the last sequence of the stream, of a deleted message too.
-func (l *Log) lastStored(ctx context.Context) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, js.RequestTimeout)
-	defer cancel()
-	info, err := l.stream.Info(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("stream %s: %w", StreamFeedback, js.Explain(err))
-	}
-	return info.State.LastSeq, nil
 }

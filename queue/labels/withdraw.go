@@ -3,6 +3,7 @@ package labels
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -108,10 +109,18 @@ func (l *Log) LabelsOf(ctx context.Context, id string) (feedback.ResponseLabels,
 	if l.Index().Erased(hash) {
 		return out, nil
 	}
-	for msg, err := range l.scan(ctx, l.stream, recordSubjects(hash), 1, l.Index().Last()) {
-		if err != nil {
-			return out, err
+	last := l.Index().Last()
+	for from := uint64(1); from <= last && len(out.Labels) < feedback.MaxRaterLabels; {
+		// One by one, without a consumer, since most responses have few labels.
+		stored, err := js.FirstFrom(ctx, l.stream, recordSubjects(hash), from)
+		if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && stored.Sequence > last {
+			break
 		}
+		if err != nil {
+			return out, unavailable(ctx, fmt.Errorf("reading stream %s: %w", StreamFeedback, js.Explain(err)))
+		}
+		from = stored.Sequence + 1
+		msg := js.Message{Sequence: stored.Sequence, Subject: stored.Subject, Header: stored.Header, Data: stored.Data, Time: stored.Time}
 		if !l.intact(l.stream, msg) || !js.Authentic(msg.Subject, msg.Header) || msg.Header.Get(HeaderLabel) == labelWithdrawn {
 			continue
 		}
@@ -121,9 +130,6 @@ func (l *Log) LabelsOf(ctx context.Context, id string) (feedback.ResponseLabels,
 		}
 		out.Labels = append(out.Labels, feedback.RaterLabel{Rater: r.Bag.Rater, Labels: feedback.LabelsOf(r.Bag),
 			Time: r.Bag.Time, Received: r.Received, Sequence: msg.Sequence})
-		if len(out.Labels) == feedback.MaxRaterLabels {
-			break
-		}
 	}
 	return out, nil
 }

@@ -51,6 +51,19 @@ func labelsOf(t *testing.T, f *labels.Log, id string) feedback.ResponseLabels {
 	return given
 }
 
+// Looking at labels takes no consumer, of which a stream may have a limited number.
+func TestLabelsOfLeavesNoConsumer(t *testing.T) {
+	t.Parallel()
+	q := queuetest.Open(t, queuetest.Config(t))
+	f := q.Labels()
+	labelstest.Accepts(t, f, 2, 0, rated("x", "ann", bag.Violation, 1), rated("x", "ben", bag.Compliant, 2))
+	require.Len(t, labelsOf(t, f, "x").Labels, 2)
+	require.Empty(t, labelsOf(t, f, "y").Labels)
+	stream, err := jstest.JetStream(t, q.Conn()).Stream(jstest.Context(t), labels.StreamFeedback)
+	require.NoError(t, err)
+	require.Equal(t, 1, stream.CachedInfo().State.Consumers, "of the index")
+}
+
 // The text of a damaged label does not stay in the store when it is withdrawn.
 func TestWithdrawADamagedLabel(t *testing.T) {
 	t.Parallel()

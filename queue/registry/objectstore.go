@@ -115,7 +115,6 @@ func (o *objectStore) put(ctx context.Context, name string, r io.ReadSeeker, che
 		return fmt.Errorf("object %s of %s: %w", name, BucketModels, explainFull(err))
 	}
 	if err := o.putName(ctx, info, revision); err != nil {
-		o.drop(ctx, info)
 		return fmt.Errorf("object %s of %s: %w", name, BucketModels, explainFull(err))
 	}
 	if old != nil {
@@ -125,7 +124,10 @@ func (o *objectStore) put(ctx context.Context, name string, r io.ReadSeeker, che
 }
 
 // putName makes an object exist whose chunks are stored, if the last message of its
-// name still has the given sequence.
+// name still has the given sequence. If it fails, and the object will certainly not exist, it
+// removes the chunks. Otherwise, as after a canceled request, the server may have stored the
+// name or store it later, and a name without chunks would be a damaged object: removeOrphans
+// removes the chunks if they have no name then.
 func (o *objectStore) putName(ctx context.Context, info *jetstream.ObjectInfo, revision uint64) error {
 	data, err := json.Marshal(info)
 	if err != nil {
@@ -139,17 +141,20 @@ func (o *objectStore) putName(ctx context.Context, info *jetstream.ObjectInfo, r
 		_, err := o.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(revision))
 		return err
 	})
-	if !js.WrongSequence(err) {
+	if js.WrongSequence(err) {
+		now, _, infoErr := o.info(ctx, info.Name)
+		switch {
+		case infoErr != nil:
+			return infoErr
+		case now != nil && now.NUID == info.NUID: // it is stored, and the acknowledgement was lost
+			return nil
+		}
+		err = retrain.ErrChanged
+	} else if !js.Rejected(err) {
 		return err
 	}
-	now, _, err := o.info(ctx, info.Name)
-	switch {
-	case err != nil:
-		return err
-	case now != nil && now.NUID == info.NUID: // it is stored, and the acknowledgement was lost
-		return nil
-	}
-	return retrain.ErrChanged
+	o.drop(ctx, info)
+	return err
 }
 
 // drop removes chunks that are not needed. removeOrphans finds what it misses.

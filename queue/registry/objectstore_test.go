@@ -2,9 +2,11 @@ package registry
 
 import (
 	"bytes"
+	"context"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
@@ -81,4 +83,47 @@ func TestObjectIsReadWhileObjectsAreRemoved(t *testing.T) {
 		t.Skip("the next read waits 10 s for a chunk")
 	}
 	require.ErrorIs(t, objects.read(ctx, info, &removing{remove: remove("file")}), retrain.ErrDamaged)
+}
+
+// naming is a JetStream in which storing a name has another result than it reports.
+type naming struct {
+	jetstream.JetStream
+	stores bool
+	fails  func() error
+}
+
+func (n naming) PublishMsg(ctx context.Context, msg *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	if n.stores {
+		if ack, err := n.JetStream.PublishMsg(context.WithoutCancel(ctx), msg, opts...); err != nil {
+			return ack, err
+		}
+	}
+	return nil, n.fails()
+}
+
+// A write that is canceled while its name is on the way leaves the whole object if the server
+// stores the name. If the server rejects the name, no chunks are left.
+func TestObjectWhoseNameIsNotAcknowledged(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(jstest.Context(t))
+	n := naming{stores: true, fails: func() error { cancel(); return context.Canceled }}
+	objects := openObjects(t, func(jet jetstream.JetStream) jetstream.JetStream {
+		n.JetStream = jet
+		return n
+	})
+	want := bytes.Repeat([]byte("0123456789abcdef"), 3*chunkBytes/16)
+	require.ErrorIs(t, objects.put(ctx, "canceled", bytes.NewReader(want), nil), context.Canceled)
+	var got bytes.Buffer
+	info, _, err := objects.info(jstest.Context(t), "canceled")
+	require.NoError(t, err)
+	require.NotNil(t, info)
+	require.NoError(t, objects.read(jstest.Context(t), info, &got))
+	require.True(t, bytes.Equal(want, got.Bytes()))
+
+	full := &jetstream.APIError{Code: 503, ErrorCode: 10047, Description: "insufficient storage resources available"}
+	objects.js = naming{JetStream: n.JetStream, fails: func() error { return full }}
+	require.ErrorIs(t, objects.put(jstest.Context(t), "rejected", bytes.NewReader(want), nil), full)
+	counts, err := js.SubjectCounts(jstest.Context(t), objects.stream, SubjectChunks+">")
+	require.NoError(t, err)
+	require.Equal(t, map[string]uint64{SubjectChunks + info.NUID: uint64(info.Chunks)}, counts)
 }

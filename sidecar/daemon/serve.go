@@ -69,7 +69,7 @@ type serveNATSFlags struct {
 	MaxInFlight    int           `default:"${max_in_flight}" help:"Maximum streamed responses in flight in this process."`
 	MaxAckPending  int           `default:"${max_ack_pending}" help:"Maximum streamed responses in flight in all replicas together."`
 	AckWait        time.Duration `default:"${ack_wait}" help:"Time without a heartbeat after which a streamed response is redelivered to another replica."`
-	MaxDeliver     int           `default:"${max_deliver}" help:"Maximum delivery attempts before a response that the model fails on is dead-lettered."`
+	MaxDeliver     int           `default:"${max_deliver}" help:"Failures of the model on a streamed response, in one process, after which it is dead-lettered."`
 }
 
 // streamFlags set the limits of the streams.

@@ -174,7 +174,7 @@ func (x *Index) readAll(ctx context.Context, oldest uint64) error {
 	began := time.Now()
 	after := x.marks.Before(oldest)
 	for _, stream := range x.streams {
-		if err := x.readStream(ctx, stream, after); err != nil {
+		if err := x.readStream(ctx, stream, oldest, after); err != nil {
 			return fmt.Errorf("reading the results in %s: %w", stream, err)
 		}
 	}
@@ -182,8 +182,9 @@ func (x *Index) readAll(ctx context.Context, oldest uint64) error {
 	return nil
 }
 
-// readStream reads a stream of results up to the last message that its leader has.
-func (x *Index) readStream(ctx context.Context, name string, after map[string]uint64) error {
+// readStream reads a stream of results up to the last message that its leader has. It keeps those
+// of the oldest response and later ones: none before is looked up until the index is rebuilt.
+func (x *Index) readStream(ctx context.Context, name string, oldest uint64, after map[string]uint64) error {
 	stream, err := x.js.Stream(ctx, name)
 	if err != nil {
 		return err
@@ -203,8 +204,8 @@ func (x *Index) readStream(ctx context.Context, name string, after map[string]ui
 			continue
 		}
 		sequence, err := strconv.ParseUint(msg.Header.Get(js.HeaderSequence), 10, 64)
-		if err != nil || after == nil && msg.Time.Before(x.marks.Created) {
-			continue // assay has not written it, or it is of an earlier stream of responses
+		if err != nil || sequence < oldest || after == nil && msg.Time.Before(x.marks.Created) {
+			continue // assay has not written it, or it is of an earlier response or stream of responses
 		}
 		x.completed[Response{msg.Header.Get(jetstream.MsgIDHeader), sequence}] = result{name, msg.Sequence}
 	}

@@ -66,6 +66,8 @@ func TestIndexReadsToTheEnd(t *testing.T) {
 			x.SetMarks(marks)
 			require.NoError(t, x.Rebuild(t.Context(), older+1))
 			require.Len(t, x.completed, younger-1, "none of the old ones")
+			require.NoError(t, x.Rebuild(t.Context(), older+3))
+			require.Len(t, x.completed, younger-3, "none of those between the mark and the oldest response")
 			x.Clear()
 			for i := range younger {
 				before := time.Time{}

@@ -71,6 +71,13 @@ func WrongSequence(err error) bool {
 		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
+// Rejected reports whether the server replied that it does not do what it was asked. After
+// other errors, it may have done it, or do it later.
+func Rejected(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && !retryableCode(api.ErrorCode)
+}
+
 // NotCreated reports whether the server could not create a consumer.
 func NotCreated(err error) bool {
 	var api *jetstream.APIError

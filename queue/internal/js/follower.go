@@ -31,7 +31,8 @@ type Follower struct {
 	OnIdle func(ctx context.Context, times int) error
 	Log    zerolog.Logger
 
-	idle int // calls of OnIdle since the last message
+	idle    int       // calls of OnIdle since the last message
+	created time.Time // of the stream that was read last
 }
 
 // Streamed is a message with its position in the stream.
@@ -73,18 +74,24 @@ type idleError struct{ error }
 
 // read reads until something fails.
 func (f *Follower) read(ctx context.Context, yield func(Streamed, error) bool) error {
+	var stream jetstream.Stream
 	var consumer jetstream.Consumer
-	err := attempt(ctx, func(ctx context.Context) error {
-		s, err := f.JetStream.Stream(ctx, f.Stream)
-		if err != nil {
+	var cursor uint64
+	err := attempt(ctx, func(ctx context.Context) (err error) {
+		if stream, err = f.JetStream.Stream(ctx, f.Stream); err != nil {
 			return err
 		}
-		consumer, err = OrderedConsumer(ctx, s, f.config(s.CachedInfo().State))
+		cursor = f.cursorIn(stream.CachedInfo())
+		consumer, err = OrderedConsumer(ctx, stream, f.config(cursor))
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	defer RemoveConsumer(ctx, stream, consumer)
+	// Only now: a server that is cut off from the others may describe the stream as it was,
+	// but cannot create a consumer.
+	f.Cursor, f.created = cursor, stream.CachedInfo().Created
 	messages, err := consumer.Messages(jetstream.PullMaxMessages(f.Prefetch), jetstream.PullExpiry(followExpiry), jetstream.PullHeartbeat(followHeartbeat))
 	if err != nil {
 		return err
@@ -106,13 +113,19 @@ func (f *Follower) read(ctx context.Context, yield func(Streamed, error) bool) e
 	}
 }
 
-func (f *Follower) config(state jetstream.StreamState) jetstream.OrderedConsumerConfig {
-	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{f.Filter}, DeliverPolicy: f.Start}
-	if f.Cursor > state.LastSeq {
-		f.Cursor = 0 // the stream was deleted and created again
+// cursorIn returns the last sequence that was read of a stream as it is now: 0 if it was
+// deleted and created again, or has lost its end and will use those sequences again.
+func (f *Follower) cursorIn(stream *jetstream.StreamInfo) uint64 {
+	if another := !f.created.IsZero() && !f.created.Equal(stream.Created); another || f.Cursor > stream.State.LastSeq {
+		return 0
 	}
-	if f.Cursor > 0 {
-		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, f.Cursor+1
+	return f.Cursor
+}
+
+func (f *Follower) config(cursor uint64) jetstream.OrderedConsumerConfig {
+	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{f.Filter}, DeliverPolicy: f.Start}
+	if cursor > 0 {
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, cursor+1
 	}
 	return cfg
 }

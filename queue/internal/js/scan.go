@@ -12,8 +12,12 @@ import (
 )
 
 const (
-	// consumerIdle is when the server removes the consumer of a read that ended.
+	// consumerIdle is when the server removes the consumer of a read that ended, if
+	// RemoveConsumer did not.
 	consumerIdle = 30 * time.Second
+
+	// removeTimeout bounds RemoveConsumer: a server that died does not reply.
+	removeTimeout = time.Second
 
 	// consumerResets is how often the library may replace a consumer that is
 	// gone. By default it tries forever, whatever the context says, and under one
@@ -27,10 +31,19 @@ const (
 	scanAhead = 1000 // messages of headers only that wait in memory
 )
 
-// OrderedConsumer creates a consumer that this process reads once, in order.
+// OrderedConsumer creates a consumer that this process reads once, in order. Call
+// RemoveConsumer afterward.
 func OrderedConsumer(ctx context.Context, stream jetstream.Stream, cfg jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
 	cfg.InactiveThreshold, cfg.MaxResetAttempts = consumerIdle, consumerResets
 	return stream.OrderedConsumer(ctx, cfg)
+}
+
+// RemoveConsumer removes a consumer that was read. By default, nats-server accepts 1,000 per
+// stream, which frequent reads would reach before the server removes those that are idle.
+func RemoveConsumer(ctx context.Context, stream jetstream.Stream, consumer jetstream.Consumer) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+	defer cancel()
+	_ = stream.DeleteConsumer(ctx, consumer.CachedInfo().Name) // if this fails, the server removes it later
 }
 
 // Message is a message of a stream.
@@ -94,6 +107,7 @@ func consume(ctx context.Context, stream jetstream.Stream, r Range, yield func(M
 	if err != nil {
 		return err
 	}
+	defer RemoveConsumer(ctx, stream, consumer)
 	info, err := consumer.Info(ask)
 	if err != nil || info.NumPending == 0 {
 		return err

@@ -1,6 +1,7 @@
 package js_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -59,4 +60,34 @@ func TestScanWhileMessagesAreDeleted(t *testing.T) {
 			require.True(t, read[sequence] || deleted[sequence], "round %d: sequence %d", round, sequence)
 		}
 	}
+}
+
+// A read leaves no consumer, however it ends: a stream may have a limited number of them.
+func TestScanRemovesItsConsumer(t *testing.T) {
+	t.Parallel()
+	ctx := jstest.Context(t)
+	_, jet := jstest.Connect(t, &server.Options{})
+	stream, err := jet.CreateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}})
+	require.NoError(t, err)
+	for range 3 {
+		_, err := jet.Publish(ctx, "s.x", nil)
+		require.NoError(t, err)
+	}
+	canceled, cancel := context.WithCancel(ctx)
+	for name, read := range map[string]func(js.Message) bool{
+		"to the end": func(js.Message) bool { return true },
+		"stopped":    func(js.Message) bool { return false },
+		"canceled":   func(js.Message) bool { cancel(); return true },
+	} {
+		for msg := range js.Scan(canceled, stream, js.Range{Subject: "s.>", First: 1, Last: 3, HeadersOnly: true}) {
+			if !read(msg) {
+				break
+			}
+		}
+		info, err := stream.Info(ctx)
+		require.NoError(t, err)
+		require.Zero(t, info.State.Consumers, name)
+		canceled, cancel = context.WithCancel(ctx)
+	}
+	cancel()
 }
