@@ -51,7 +51,7 @@ func (e feedbackEndpoints) add(w http.ResponseWriter, r *http.Request) error {
 	if receipt.Rejected == nil {
 		receipt.Rejected = []feedback.Rejection{}
 	}
-	return httpjson.WriteJSON(w, r, http.StatusAccepted, receipt)
+	return httpjson.WriteChange(w, r, http.StatusAccepted, receipt)
 }
 
 // refund gives back the labels of a request that the caller is asked to send again.
@@ -71,7 +71,7 @@ func (e feedbackEndpoints) erase(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpjson.WriteJSON(w, r, http.StatusOK, map[string]any{"id": id, "records": records})
+	return httpjson.WriteChange(w, r, http.StatusOK, map[string]any{"id": id, "records": records})
 }
 
 func (e feedbackEndpoints) withdraw(w http.ResponseWriter, r *http.Request) error {
@@ -95,7 +95,7 @@ func (e feedbackEndpoints) withdraw(w http.ResponseWriter, r *http.Request) erro
 		e.refund(x, 1, err)
 		return err
 	}
-	return httpjson.WriteJSON(w, r, http.StatusOK, map[string]any{"id": id, "records": records})
+	return httpjson.WriteChange(w, r, http.StatusOK, map[string]any{"id": id, "records": records})
 }
 
 func (e feedbackEndpoints) labels(w http.ResponseWriter, r *http.Request) error {

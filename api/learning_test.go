@@ -23,13 +23,17 @@ import (
 type fakeFleet struct {
 	calls   []string
 	batch   feedback.Batch
-	err     error // of every call
+	err     error  // of every call
+	called  func() // nil, or called by each
 	current retrain.Current
 	records []retrain.Model
 }
 
 func (f *fakeFleet) record(format string, args ...any) error {
 	f.calls = append(f.calls, fmt.Sprintf(format, args...))
+	if f.called != nil {
+		f.called()
+	}
 	return f.err
 }
 

@@ -269,7 +269,7 @@ func (e modelEndpoints) promote(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpjson.WriteJSON(w, r, http.StatusOK, current)
+	return httpjson.WriteChange(w, r, http.StatusOK, current)
 }
 
 func (e modelEndpoints) rollBack(w http.ResponseWriter, r *http.Request) error {
@@ -282,5 +282,5 @@ func (e modelEndpoints) rollBack(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	exchange.Of(r).Subject = current.Version
-	return httpjson.WriteJSON(w, r, http.StatusOK, current)
+	return httpjson.WriteChange(w, r, http.StatusOK, current)
 }

@@ -68,6 +68,25 @@ func TestRateOfAToken(t *testing.T) {
 	require.Contains(t, string(s.get(t, "/metrics").body), `assay_rate_limited_total{caller="trainer",limit="rate"} 2`)
 }
 
+// The sessions of a token count as its requests, and those beyond its limit cannot fill
+// the audit log.
+func TestRateOfSessions(t *testing.T) {
+	audit := &auditLines{}
+	log := zerolog.New(audit)
+	s := start(t, mustNotScore, withTokens(tokenFile(t, scoreToken+" score trainer rate=2/h")), parts(func(p *api.Parts) { p.Audit = &log }))
+	open := func() int {
+		return s.do(t, "POST", "/console/session", nil, "Authorization", "Bearer "+scoreToken).StatusCode
+	}
+	require.Equal(t, 200, open())
+	require.Equal(t, 200, s.get(t, "/console/session", "Authorization", "Bearer "+scoreToken).StatusCode)
+	for range 150 { // few enough for a slow machine, on which the rate refills the burst
+		require.Equal(t, 429, open())
+	}
+	lines, _ := audit.take(t)
+	require.GreaterOrEqual(t, len(lines), 100)
+	require.Less(t, len(lines), 151)
+}
+
 func TestConcurrencyAndSizeOfAToken(t *testing.T) {
 	m := gated()
 	s := start(t, scorerOf(t, m, 0), withTokens(tokenFile(t, scoreToken+" score trainer concurrent=1 body=200")))

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"runtime"
 	"strings"
@@ -73,6 +74,22 @@ func TestTensorsAreCharged(t *testing.T) {
 	requireStatus(t, err, codes.ResourceExhausted, "request memory")
 }
 
+// Detections are charged before they are built.
+func TestDetectionsAreCharged(t *testing.T) {
+	instances := make([]rewardmodel.Instance, 200_000)
+	for i := range instances {
+		instances[i] = rewardmodel.Instance{End: 1, Violation: 0.9}
+	}
+	s := start(t, scorerFunc(func(context.Context, rewardmodel.Request) (rewardmodel.ScoreResponse, error) {
+		return rewardmodel.ScoreResponse{Results: []rewardmodel.Result{{Threshold: 0.5, Instances: instances}}}, nil
+	}), within(memory(t, 32<<20)))
+	var a answer
+	require.Less(t, allocated(func() {
+		a = s.do(t, "POST", "/api/v1/text/contents", strings.NewReader(`{"contents":["a"]}`))
+	}), uint64(8<<20))
+	require.Equal(t, 413, a.StatusCode, "%s", a.body)
+}
+
 func TestOutputsAreNamedOnce(t *testing.T) {
 	s := start(t, scorerOf(t, &model{}, 0))
 	a := s.do(t, "POST", "/v2/models/assay/infer", strings.NewReader(
@@ -111,6 +128,41 @@ func TestProbesWithoutMemory(t *testing.T) {
 	health, err := grpc_health_v1.NewHealthClient(rpc.conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: "inference.GRPCInferenceService"})
 	require.NoError(t, err)
 	require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, health.Status)
+}
+
+// A change that took effect is not reported as one to make again, although its response
+// finds no memory.
+func TestChangesWithoutMemory(t *testing.T) {
+	const limit = 8 << 20
+	for request, status := range map[string]int{
+		"POST /v1/models/v7/promote": 200, "POST /v1/models/rollback": 200, "POST /v1/training": 202, "POST /v1/training/stop": 202,
+		"DELETE /v1/feedback/r1": 200, "DELETE /v1/feedback/r1/labels?rater=ann": 200, "POST /v1/feedback": 202,
+	} {
+		t.Run(request, func(t *testing.T) {
+			m := memory(t, limit)
+			f, s := withFleet(t, within(m))
+			f.called = func() { // the others take all memory meanwhile
+				for size := int64(limit / 4); size > 0; size /= 2 {
+					for {
+						other := m.Open()
+						t.Cleanup(other.Close)
+						if other.Grow(size) != nil {
+							break
+						}
+					}
+				}
+			}
+			method, path, _ := strings.Cut(request, " ")
+			var body io.Reader
+			if path == "/v1/feedback" {
+				body = strings.NewReader(`{"items":[{"id":"r1","label":"violation","response":"You fool."}]}`)
+			}
+			a := s.do(t, method, path, body)
+			require.Equal(t, status, a.StatusCode, "%s", a.body)
+			require.Len(t, f.calls, 1)
+			require.Equal(t, 503, s.get(t, "/v1/feedback/r1/labels").StatusCode, "a request that changes nothing")
+		})
+	}
 }
 
 // The window of a zstd decoder is charged while a body is decompressed.

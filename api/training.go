@@ -49,7 +49,7 @@ func (e trainingEndpoints) start(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpjson.WriteJSON(w, r, http.StatusAccepted, status)
+	return httpjson.WriteChange(w, r, http.StatusAccepted, status)
 }
 
 func (e trainingEndpoints) stop(w http.ResponseWriter, r *http.Request) error {
@@ -72,5 +72,5 @@ func (e trainingEndpoints) stop(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpjson.WriteJSON(w, r, http.StatusAccepted, status)
+	return httpjson.WriteChange(w, r, http.StatusAccepted, status)
 }

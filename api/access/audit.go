@@ -48,15 +48,18 @@ func NewAuditLog(log zerolog.Logger) *AuditLog {
 	return &AuditLog{log: log, refusals: rate.NewLimiter(refusedRate, refusedBurst)}
 }
 
-// Changes records each request that h serves, also one that fails.
+// Changes records each request that h serves, also one that fails. Requests of unknown
+// callers, any of which may try to open a session, and those beyond the limits of a caller
+// are recorded like refused ones.
 func (a *AuditLog) Changes(action string, h httpjson.Handler) httpjson.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		err := h(w, r)
-		if err != nil && exchange.Of(r).Caller == "" && !a.refusals.Allow() { // anyone may try to open a session
+		x := exchange.Of(r)
+		if err != nil && (x.Caller == "" || x.Failure(err).Code == errorcode.RateLimited) && !a.refusals.Allow() {
 			a.suppressed.Add(1)
 			return err
 		}
-		a.record(action, exchange.Of(r), r.RemoteAddr, err)
+		a.record(action, x, r.RemoteAddr, err)
 		return err
 	}
 }

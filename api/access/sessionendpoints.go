@@ -71,21 +71,24 @@ func (e SessionEndpoints) End(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// describe returns the name and the scopes of a caller, or why it has none.
+// describe returns the name and the scopes of a caller, or why it has none. It counts the
+// request in the quota of the caller.
 func (e SessionEndpoints) describe(r *http.Request, caller exchange.Caller) (sessionBody, error) {
 	body := sessionBody{Scopes: []Scope{}}
+	x := exchange.Of(r)
+	var known grant
 	for _, scope := range []Scope{ScopeScore, ScopeFeedback, ScopeAdmin} {
 		g, err := e.Authorizer.authorize(caller, scope)
-		exchange.Of(r).Caller, exchange.Of(r).Via = g.name, g.via
+		x.Caller, x.Via = g.name, g.via
 		switch {
 		case err == nil:
 			body.Scopes = append(body.Scopes, scope)
 		case g.name == "": // unknown, rather than without this scope
 			return sessionBody{}, err
 		}
-		body.Name = g.name
+		body.Name, known = g.name, g
 	}
-	return body, nil
+	return body, x.Admit(known.name, known.quota)
 }
 
 func (e SessionEndpoints) write(w http.ResponseWriter, r *http.Request, body sessionBody) error {

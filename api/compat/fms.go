@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"assay/api/internal/adapter"
+	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
 	"assay/rewardmodel"
@@ -65,39 +66,80 @@ func (p fms) detect(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := make([][]detection, len(answer.Results))
 	for i, result := range answer.Results {
-		out[i] = detections(ask.Contents[i], result, answer.Model.Version, serving.Aspects)
+		if out[i], err = detections(exchange.Of(r).Memory, ask.Contents[i], result, rulesOf(result, answer.Model.Version, serving.Aspects)); err != nil {
+			return err
+		}
 	}
 	return httpjson.WriteJSON(w, r, http.StatusOK, out)
 }
 
-// detections returns the instances over the threshold: once for each of several
-// aspects, apart from those with weight 0.
-func detections(text string, result rewardmodel.Result, version string, aspects []rewardmodel.Aspect) []detection {
-	out := []detection{}
-	var bytes []segmenter.Span
-	add := func(instance rewardmodel.Instance, violation float64, metadata map[string]any) {
-		bytes = append(bytes, segmenter.Span{Start: instance.Start, End: instance.End})
-		out = append(out, detection{
-			Text: text[instance.Start:instance.End], Score: violation,
-			Detection: labelViolation, DetectionType: labelViolation, Evidence: []struct{}{},
-			Metadata: metadata,
-		})
-	}
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(result.Aspects)), func(name string) bool {
-		return slices.ContainsFunc(aspects, func(a rewardmodel.Aspect) bool { return a.Name == name && a.Weight == 0 })
-	})
-	for _, instance := range result.Instances {
-		if len(names) == 0 && instance.Violation > result.Threshold {
-			add(instance, instance.Violation, map[string]any{"model_version": version, "threshold": result.Threshold})
+// rule is what the instances of a result are compared with: the threshold of the model, or
+// of one of its aspects.
+type rule struct {
+	aspect    string // "" of a model with one
+	threshold float64
+	metadata  map[string]any // of each detection
+}
+
+// rulesOf returns a rule for each of several aspects, apart from those with weight 0.
+func rulesOf(result rewardmodel.Result, version string, aspects []rewardmodel.Aspect) []rule {
+	var rules []rule
+	for _, name := range slices.Sorted(maps.Keys(result.Aspects)) {
+		if slices.ContainsFunc(aspects, func(a rewardmodel.Aspect) bool { return a.Name == name && a.Weight == 0 }) {
+			continue
 		}
-		for _, name := range names {
-			if violation, threshold := instance.Aspects[name], result.Aspects[name].Threshold; violation > threshold {
-				add(instance, violation, map[string]any{"model_version": version, "threshold": threshold, "aspect": name})
+		threshold := result.Aspects[name].Threshold
+		rules = append(rules, rule{name, threshold, map[string]any{"model_version": version, "threshold": threshold, "aspect": name}})
+	}
+	if len(rules) == 0 {
+		rules = []rule{{threshold: result.Threshold, metadata: map[string]any{"model_version": version, "threshold": result.Threshold}}}
+	}
+	return rules
+}
+
+// detects returns the violation of an instance, and whether it is over the threshold.
+func (r rule) detects(instance rewardmodel.Instance) (violation float64, over bool) {
+	violation = instance.Violation
+	if r.aspect != "" {
+		violation = instance.Aspects[r.aspect]
+	}
+	return violation, violation > r.threshold
+}
+
+// detectionBytes is the memory of a detection and its offsets, apart from its JSON.
+const detectionBytes = 160
+
+// detections returns the instances over the threshold, once for each rule. It charges them
+// before they are built.
+func detections(memory *rewardmodel.Reservation, text string, result rewardmodel.Result, rules []rule) ([]detection, error) {
+	hits := 0
+	for _, instance := range result.Instances {
+		for _, r := range rules {
+			if _, over := r.detects(instance); over {
+				hits++
 			}
+		}
+	}
+	if err := memory.Grow(int64(hits) * detectionBytes); err != nil {
+		return nil, err
+	}
+	out, bytes := make([]detection, 0, hits), make([]segmenter.Span, 0, hits)
+	for _, instance := range result.Instances {
+		for _, r := range rules {
+			violation, over := r.detects(instance)
+			if !over {
+				continue
+			}
+			bytes = append(bytes, segmenter.Span{Start: instance.Start, End: instance.End})
+			out = append(out, detection{
+				Text: text[instance.Start:instance.End], Score: violation,
+				Detection: labelViolation, DetectionType: labelViolation, Evidence: []struct{}{},
+				Metadata: r.metadata,
+			})
 		}
 	}
 	for i, span := range rewardmodel.OffsetCodepoint.Convert(text, bytes) {
 		out[i].Start, out[i].End = span.Start, span.End
 	}
-	return out
+	return out, nil
 }

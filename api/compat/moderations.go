@@ -117,7 +117,7 @@ func (p moderations) moderate(w http.ResponseWriter, r *http.Request) error {
 	for i, text := range ask.Input {
 		items[i] = adapter.Response(text)
 	}
-	answer, err := adapter.Score(r.Context(), p.backend, rewardmodel.Request{Responses: items, Model: adapter.Pin(r.Context(), p.backend, ask.Model)})
+	answer, err := adapter.ScorePinned(r.Context(), p.backend, ask.Model, items)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"assay/api/internal/exchange"
 	"assay/api/internal/failure"
 	"assay/api/internal/httpjson"
-	"assay/rewardmodel"
 )
 
 // sglang serves the embeddings endpoint of SGLang, which returns the outputs of a
@@ -59,7 +58,7 @@ func (p sglang) embeddings(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer, err := adapter.Score(r.Context(), p.backend, rewardmodel.Request{Responses: items, Model: adapter.Pin(r.Context(), p.backend, ask.Model)})
+	answer, err := adapter.ScorePinned(r.Context(), p.backend, ask.Model, items)
 	if err != nil {
 		return err
 	}
@@ -90,7 +89,7 @@ func (p sglang) classifyText(w http.ResponseWriter, r *http.Request, ask classif
 	if err != nil {
 		return err
 	}
-	answer, err := adapter.Score(r.Context(), p.backend, rewardmodel.Request{Responses: items, Model: adapter.Pin(r.Context(), p.backend, ask.Model)})
+	answer, err := adapter.ScorePinned(r.Context(), p.backend, ask.Model, items)
 	if err != nil {
 		return err
 	}

@@ -249,15 +249,12 @@ func teiTiming(h http.Header, t rewardmodel.Timing) {
 const unlimited = math.MaxInt32
 
 func (p tei) info(w http.ResponseWriter, r *http.Request) error {
-	serving, err := p.backend.Models(r.Context())
+	serving, err := adapter.Current(r.Context(), p.backend)
 	if err != nil {
 		return err
 	}
-	if len(serving) == 0 {
-		return rewardmodel.ErrNotReady
-	}
 	return httpjson.WriteJSON(w, r, http.StatusOK, map[string]any{
-		"model_id": serving[0].Name, "model_sha": serving[0].Version, "model_dtype": "auto",
+		"model_id": serving.Name, "model_sha": serving.Version, "model_dtype": "auto",
 		"model_type": map[string]any{"classifier": map[string]any{
 			"id2label": map[string]string{"0": labelViolation, "1": labelCompliant},
 			"label2id": map[string]int{labelViolation: 0, labelCompliant: 1},

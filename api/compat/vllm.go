@@ -118,7 +118,7 @@ func (p vllm) classify(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer, err := adapter.Score(r.Context(), p.backend, rewardmodel.Request{Responses: items, Model: adapter.Pin(r.Context(), p.backend, ask.Model)})
+	answer, err := adapter.ScorePinned(r.Context(), p.backend, ask.Model, items)
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (p vllm) score(w http.ResponseWriter, r *http.Request) error {
 		items[i] = adapter.Response(text)
 		items[i].Prompt = contexts[min(i, len(contexts)-1)]
 	}
-	answer, err := adapter.Score(r.Context(), p.backend, rewardmodel.Request{Responses: items, Model: adapter.Pin(r.Context(), p.backend, ask.Model)})
+	answer, err := adapter.ScorePinned(r.Context(), p.backend, ask.Model, items)
 	if err != nil {
 		return err
 	}

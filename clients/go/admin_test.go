@@ -232,6 +232,36 @@ func TestEventsEnd(t *testing.T) {
 	}
 }
 
+// An event that the service cannot read ends neither the stream nor, whenever the client
+// reconnects, the events after it.
+func TestUnreadableEvent(t *testing.T) {
+	const unreadable = "id: 6\nevent: failed\ndata: {\"error\":{\"code\":\"internal\",\"message\":\"damaged\"}}\n\n"
+	var asked []string
+	c := client(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Query().Get("after"))
+		switch len(asked) {
+		case 1:
+			_, _ = io.WriteString(w, event(5)+unreadable)
+		case 2:
+			_, _ = io.WriteString(w, event(7)+strings.Replace(unreadable, "6", "8", 1)+event(9))
+		default:
+			t.Error("asked again")
+		}
+	}))
+	var got []uint64
+	for e, err := range c.Events(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = append(got, e.Sequence); e.Sequence == 9 {
+			break
+		}
+	}
+	if !slices.Equal(got, []uint64{5, 7, 9}) || !slices.Equal(asked, []string{"", "6"}) {
+		t.Error(got, asked)
+	}
+}
+
 // The client reconnects after a time without events and heartbeats.
 func TestSilentStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -55,14 +55,14 @@ func (c *Client) RecentEvents(ctx context.Context, n int) ([]Event, error) {
 
 // Events yields the retained events after a sequence number (0 for all), and then
 // each new event, until ctx ends or the loop is left. It reconnects after the
-// last event as Retry allows. An error ends the sequence.
+// last event as Retry allows, and leaves out an event that the service cannot read. An
+// error ends the sequence.
 func (c *Client) Events(ctx context.Context, after uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for stopped := false; !stopped; {
 			before := after
 			err := c.retry.attempts(ctx, true, func() error {
-				err := c.stream(ctx, after, func(e Event) bool {
-					after = e.Sequence
+				err := c.stream(ctx, &after, func(e Event) bool {
 					stopped = !yield(e, nil)
 					return !stopped
 				})
@@ -86,15 +86,16 @@ func (c *Client) Events(ctx context.Context, after uint64) iter.Seq2[Event, erro
 // errStreamEnded is a transient failure: a restart of the service ends the stream.
 var errStreamEnded = errors.New("the event stream ended")
 
-// stream calls handle for the events of one connection until it returns false.
-func (c *Client) stream(ctx context.Context, after uint64, handle func(Event) bool) error {
+// stream calls handle for the events of one connection until it returns false. It keeps
+// the sequence of the last event in after.
+func (c *Client) stream(ctx context.Context, after *uint64, handle func(Event) bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watchdog := time.AfterFunc(streamIdleTimeout, func() { cancel(fmt.Errorf("no event or heartbeat for %v", streamIdleTimeout)) })
 	defer watchdog.Stop()
 	k := get("/v1/events", nil)
-	if after > 0 {
-		k.path += "?after=" + strconv.FormatUint(after, 10)
+	if *after > 0 {
+		k.path += "?after=" + strconv.FormatUint(*after, 10)
 	}
 	response, sent, err := c.send(ctx, k, mediaSSE)
 	if err != nil {
@@ -110,7 +111,7 @@ func (c *Client) stream(ctx context.Context, after uint64, handle func(Event) bo
 	}
 	lines := newEventReader(response.Body, func() { watchdog.Reset(streamIdleTimeout) })
 	for {
-		kind, data, err := lines.next()
+		id, kind, data, err := lines.next()
 		if errors.Is(err, io.EOF) {
 			return &TransportError{Sent: true, Err: errStreamEnded}
 		}
@@ -118,6 +119,12 @@ func (c *Client) stream(ctx context.Context, after uint64, handle func(Event) bo
 			return transportError(ctx, sent, err)
 		}
 		if kind == "failed" {
+			// With an id it takes the place of an event that cannot be read, and would
+			// again after a reconnection.
+			if sequence, err := strconv.ParseUint(id, 10, 64); err == nil && sequence > 0 {
+				*after = sequence
+				continue
+			}
 			return newAPIError(&http.Response{StatusCode: http.StatusServiceUnavailable}, data, -1, time.Now())
 		}
 		var e Event
@@ -127,6 +134,7 @@ func (c *Client) stream(ctx context.Context, after uint64, handle func(Event) bo
 		if err := e.check(); err != nil {
 			return err
 		}
+		*after = e.Sequence
 		if !handle(e) {
 			return nil
 		}

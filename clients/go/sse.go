@@ -22,23 +22,25 @@ func newEventReader(r io.Reader, onLine func()) *eventReader {
 	return &eventReader{lines, onLine}
 }
 
-// next returns the kind and the data of the next event. It returns io.EOF at the
-// end of the stream, where it drops an incomplete event.
-func (r *eventReader) next() (kind string, data []byte, err error) {
+// next returns the id of the next event itself, "" if it has none, its kind and its data.
+// It returns io.EOF at the end of the stream, where it drops an incomplete event.
+func (r *eventReader) next() (id, kind string, data []byte, err error) {
 	hasData := false
 	for r.lines.Scan() {
 		r.onLine()
 		line := r.lines.Bytes()
 		if len(line) == 0 {
 			if hasData {
-				return kind, data, nil
+				return id, kind, data, nil
 			}
-			kind = ""
+			id, kind = "", ""
 			continue
 		}
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch string(name) {
+		case "id":
+			id = string(value)
 		case "event":
 			kind = string(value)
 		case "data":
@@ -49,7 +51,7 @@ func (r *eventReader) next() (kind string, data []byte, err error) {
 		}
 	}
 	if err := r.lines.Err(); err != nil {
-		return "", nil, fmt.Errorf("reading events: %w", err)
+		return "", "", nil, fmt.Errorf("reading events: %w", err)
 	}
-	return "", nil, io.EOF
+	return "", "", nil, io.EOF
 }

@@ -3,6 +3,7 @@ package feedback
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"maps"
 	"math"
 	"slices"
@@ -128,10 +129,16 @@ const (
 // the hold-out of the gate consists of the same labels, how often a candidate
 // model is.
 func Rank(pool []Scored, n int, opts RankOptions) []Candidate {
+	candidates, _ := RankContext(context.Background(), pool, n, opts)
+	return candidates
+}
+
+// RankContext is Rank until ctx ends: a large pool takes seconds.
+func RankContext(ctx context.Context, pool []Scored, n int, opts RankOptions) ([]Candidate, error) {
 	pool = unlabeled(pool, opts.Known)
 	n = min(n, len(pool))
 	if n <= 0 {
-		return nil
+		return nil, nil
 	}
 	diversity, explore := cmp.Or(opts.Diversity, DefaultDiversity), cmp.Or(opts.Explore, DefaultExplore)
 	candidates := appraise(pool)
@@ -144,6 +151,9 @@ func Rank(pool []Scored, n int, opts RankOptions) []Candidate {
 	taken := make([]bool, len(pool))
 	var out []Candidate
 	for k := range n {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		best := -1
 		drawn := int(float64(k+1)*explore) > int(float64(k)*explore)
 		if drawn {
@@ -171,7 +181,7 @@ func Rank(pool []Scored, n int, opts RankOptions) []Candidate {
 			}
 		}
 	}
-	return out
+	return out, nil
 }
 
 // marginal is the marginal relevance of a candidate, given those already selected.

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"assay/internal/trace"
 	"assay/queue"
@@ -34,6 +35,9 @@ type Learning struct {
 	auto     bool
 	dirs     *CheckpointDirs
 	log      zerolog.Logger
+	// ranking is held while candidates are ranked, since the texts of the pool take up to
+	// hundreds of MB.
+	ranking *semaphore.Weighted
 
 	// These are nil in a process that only trains.
 	versions *versions.Set
@@ -74,7 +78,7 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 	metrics := retrain.NewMetrics(cfg.Metrics)
 	l := &Learning{
 		labels: q.Labels(), registry: registry, dirs: cfg.Dirs, trains: cfg.Trains, auto: cfg.Policy.Auto,
-		versions: versions, log: cfg.Log,
+		versions: versions, log: cfg.Log, ranking: semaphore.NewWeighted(1),
 		operator: retrain.Operator{Models: registry, Currents: registry, Statuses: registry, Journal: registry, Replica: cfg.Replica.ID, Metrics: metrics},
 	}
 	l.damaged = newDamagedRecords(registry, cfg.Replica.ID, q, cfg.Log)
@@ -265,8 +269,12 @@ const maxSecondOpinions = 256
 // candidatePool is the maximum number of stored responses to rank.
 const candidatePool = 5000
 
-// candidates ranks recently scored responses.
+// candidates ranks recently scored responses, for one caller at a time.
 func (l *Learning) candidates(ctx context.Context, n int) ([]feedback.Candidate, error) {
+	if err := l.ranking.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer l.ranking.Release(1)
 	kept, err := l.labels.RecentScored(ctx, candidatePool)
 	if err != nil {
 		return nil, err
@@ -284,7 +292,7 @@ func (l *Learning) candidates(ctx context.Context, n int) ([]feedback.Candidate,
 		}
 	}
 	pool = l.secondOpinion(ctx, pool)
-	return feedback.Rank(pool, n, feedback.RankOptions{}), nil
+	return feedback.RankContext(ctx, pool, n, feedback.RankOptions{})
 }
 
 // secondOpinion scores the responses about which the current version is least certain, the only ones that can rank
@@ -305,7 +313,11 @@ func (l *Learning) secondOpinion(ctx context.Context, pool []feedback.Scored) []
 		first[s.Bag.ID] = i
 	}
 	req := rewardmodel.Request{Model: other, Options: rewardmodel.Options{Instances: new(false)}, Internal: true}
-	for _, c := range feedback.Rank(pool, maxSecondOpinions, feedback.RankOptions{}) {
+	least, err := feedback.RankContext(ctx, pool, maxSecondOpinions, feedback.RankOptions{})
+	if err != nil {
+		return pool // there is no time for the other ranking either
+	}
+	for _, c := range least {
 		req.Responses = append(req.Responses, localmodel.ItemOf(pool[first[c.ID]].Bag))
 	}
 	if len(req.Responses) == 0 {

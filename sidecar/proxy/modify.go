@@ -53,7 +53,11 @@ func (p *Proxy) modify(r *http.Response) error {
 	case readable && media == "application/json":
 		return p.guardBody(e, r)
 	}
-	err := fmt.Errorf("%w: status %d, Content-Type %q, Content-Encoding %q", errMalformed, r.StatusCode, media, encoding)
+	return p.unscored(e, fmt.Errorf("%w: status %d, Content-Type %q, Content-Encoding %q", errMalformed, r.StatusCode, media, encoding))
+}
+
+// unscored counts a failure, and returns it unless the response continues without a verdict.
+func (p *Proxy) unscored(e *exchange, err error) error {
 	e.answer.failed(err)
 	if p.config.Mode.Enforces() && !p.config.FailOpen {
 		return err
@@ -90,11 +94,10 @@ func (p *Proxy) guardBody(e *exchange, r *http.Response) error {
 			guard = wholeResponse
 		}
 		if sent, err = guard(e.answer, body); err != nil {
+			e.answer.failed(err)
 			if !errors.Is(err, errMalformed) || !p.config.FailOpen {
-				e.answer.failed(err)
 				return err
 			}
-			e.answer.failed(err)
 			sent = body
 		}
 		forget(r.Header)
@@ -120,9 +123,7 @@ func (p *Proxy) concluded(e *exchange, r *http.Response, report Report) {
 
 // oversized handles a body beyond Config.MaxBody.
 func (p *Proxy) oversized(e *exchange, r *http.Response, start []byte) error {
-	err := fmt.Errorf("%w: the response is larger than --max-body, %d", errMalformed, p.config.MaxBody)
-	e.answer.failed(err)
-	if p.config.Mode.Enforces() && !p.config.FailOpen {
+	if err := p.unscored(e, fmt.Errorf("%w: the response is larger than --max-body, %d", errMalformed, p.config.MaxBody)); err != nil {
 		return err
 	}
 	r.Body = struct {

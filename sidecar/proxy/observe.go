@@ -110,8 +110,8 @@ func (s *observedStream) responseEvent(e serverEvent) error {
 func withReport(e serverEvent, r Report) []byte {
 	var event, response map[string]jsontext.Value
 	options := jsontext.AllowInvalidUTF8(true)
-	if json.Unmarshal(e.data, &event, options) != nil || json.Unmarshal(event["response"], &response, options) != nil {
-		return e.raw
+	if json.Unmarshal(e.data, &event, options) != nil || json.Unmarshal(event["response"], &response, options) != nil || response == nil {
+		return e.raw // null has no members to add to
 	}
 	response["assay"] = encode(r)
 	event["response"] = encode(response)

@@ -16,6 +16,7 @@ type progressWatch struct {
 	bytes   int         // sent
 	pending []sentPiece // not scored, the oldest first
 	timer   *time.Timer // nil: nothing is due
+	since   time.Time   // when the clock stopped; zero: it runs
 	stopped bool
 }
 
@@ -39,9 +40,32 @@ func (w *progressWatch) sent(bytes int) {
 		return
 	}
 	w.bytes += bytes
-	w.pending = append(w.pending, sentPiece{w.bytes, time.Now().Add(w.remote.timeout)})
-	if w.timer == nil {
+	now := time.Now()
+	if !w.since.IsZero() {
+		now = w.since // reporting adds the rest
+	}
+	w.pending = append(w.pending, sentPiece{w.bytes, now.Add(w.remote.timeout)})
+	if w.timer == nil && w.since.IsZero() {
 		w.timer = time.AfterFunc(w.remote.timeout, w.expire)
+	}
+}
+
+// reporting calls report with the clock stopped. It blocks while the client does not read,
+// and the progress of the service that follows waits for that.
+func (w *progressWatch) reporting(report func()) {
+	w.mu.Lock()
+	w.since = time.Now()
+	w.mu.Unlock()
+	report()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	waited := time.Since(w.since)
+	w.since = time.Time{}
+	for i := range w.pending {
+		w.pending[i].due = w.pending[i].due.Add(waited)
+	}
+	if w.timer == nil && len(w.pending) > 0 && !w.stopped {
+		w.timer = time.AfterFunc(time.Until(w.pending[0].due), w.expire)
 	}
 }
 
@@ -60,8 +84,8 @@ func (w *progressWatch) expire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.timer = nil
-	if w.stopped {
-		return
+	if w.stopped || !w.since.IsZero() {
+		return // reporting sets the timer again
 	}
 	if !w.remote.reports.Load() {
 		w.pending = nil

@@ -60,12 +60,17 @@ func New(config Config, guard Guard, log zerolog.Logger, registry prometheus.Reg
 	return p, nil
 }
 
+// idleTimeout is below the 5 s after which Uvicorn, the server of vLLM and SGLang, closes
+// an idle connection: a request that is sent at that moment is lost, and cannot be repeated
+// since the upstream may have begun it.
+const idleTimeout = 4 * time.Second
+
 // newTransport never decompresses: a body passes as it is, and guarded requests ask for
 // none that is compressed.
 func newTransport(config Config) *http.Transport {
 	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, DisableCompression: true,
-		MaxIdleConnsPerHost: config.MaxRequests, IdleConnTimeout: 90 * time.Second,
+		MaxIdleConnsPerHost: config.MaxRequests, IdleConnTimeout: idleTimeout,
 		TLSHandshakeTimeout: 10 * time.Second, ExpectContinueTimeout: time.Second,
 		ResponseHeaderTimeout: config.UpstreamTimeout,
 	}
@@ -171,6 +176,8 @@ func (p *Proxy) serveGuarded(w http.ResponseWriter, r *http.Request, kind endpoi
 	if len(body) == 0 {
 		out.Body = http.NoBody
 	}
+	// The transport sends it again if an idle connection turns out to be closed.
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	p.reverse.ServeHTTP(w, out)
 }
 
@@ -192,7 +199,11 @@ func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 // statusClientClosed is the status in the metrics of a request whose client left.
 const statusClientClosed = 499
 
-// countedWriter remembers the status.
+// sendTimeout is how long a client may take to receive a part of a response, at most a
+// few ten KiB: one that does not read must not keep its slot.
+const sendTimeout = 30 * time.Second
+
+// countedWriter remembers the status, and limits the time of each write.
 type countedWriter struct {
 	http.ResponseWriter
 	status int
@@ -204,6 +215,26 @@ func (w *countedWriter) WriteHeader(status int) {
 		w.status = status
 	}
 	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter].
+func (w *countedWriter) Write(p []byte) (int, error) {
+	defer w.limit()()
+	return w.ResponseWriter.Write(p)
+}
+
+// FlushError is what [http.ResponseController] calls to flush.
+func (w *countedWriter) FlushError() error {
+	defer w.limit()()
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// limit sets the write deadline, and returns what clears it: over HTTP/2 its end would end
+// the stream, although nothing is being written. A transport of Envoy has no deadlines.
+func (w *countedWriter) limit() (clear func()) {
+	control := http.NewResponseController(w.ResponseWriter)
+	_ = control.SetWriteDeadline(time.Now().Add(sendTimeout))
+	return func() { _ = control.SetWriteDeadline(time.Time{}) }
 }
 
 // Unwrap gives [http.ResponseController] the connection.

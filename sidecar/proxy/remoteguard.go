@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -86,7 +87,7 @@ func (r *Remote) Open(ctx context.Context, prompt string, report func(Event)) (S
 	}
 	s := &remoteSession{session: session, cancel: cancel, reported: make(chan struct{})}
 	s.watch.start(r, cancel)
-	go s.forward(report)
+	go s.forward(session.Events(), report)
 	return s, nil
 }
 
@@ -98,10 +99,10 @@ type remoteSession struct {
 	reported chan struct{} // closed after the last event
 }
 
-func (s *remoteSession) forward(report func(Event)) {
+func (s *remoteSession) forward(events iter.Seq2[client.LiveEvent, error], report func(Event)) {
 	defer close(s.reported)
 	defer s.watch.stop()
-	for e, err := range s.session.Events() {
+	for e, err := range events {
 		switch {
 		case err != nil:
 			return // Feed or Close returns it
@@ -113,10 +114,12 @@ func (s *remoteSession) forward(report func(Event)) {
 		if void {
 			index = e.Reset.Index
 		}
-		report(Event{
-			Reset: void, Index: index, Start: e.Utterance.Start, End: e.Utterance.End,
-			Violation: e.Utterance.Violation, Violating: e.Utterance.Violating,
-			Text: Verdict{Violation: e.Violation, Reward: e.Reward, Compliant: e.Compliant},
+		s.watch.reporting(func() {
+			report(Event{
+				Reset: void, Index: index, Start: e.Utterance.Start, End: e.Utterance.End,
+				Violation: e.Utterance.Violation, Violating: e.Utterance.Violating,
+				Text: Verdict{Violation: e.Violation, Reward: e.Reward, Compliant: e.Compliant},
+			})
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"net/http"
 	"path"
 	"strings"
@@ -91,8 +92,10 @@ func (r requestInfo) prompt(choice int) string {
 	}
 }
 
-// requestBody has the fields of the three endpoints that the guard needs. Each is read
-// leniently: an invalid request is the upstream's to reject.
+// lenient are the options for requests: an invalid one is the upstream's to reject.
+var lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+
+// requestBody has the fields of the three endpoints that the guard needs.
 type requestBody struct {
 	N            jsontext.Value `json:"n"`
 	Prompt       jsontext.Value `json:"prompt"`
@@ -104,8 +107,7 @@ type requestBody struct {
 func readRequest(e endpoint, body []byte) requestInfo {
 	var b requestBody
 	info := requestInfo{n: 1}
-	options := json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
-	if json.Unmarshal(body, &b, options) == nil {
+	if json.Unmarshal(body, &b, lenient) == nil {
 		var n int
 		if json.Unmarshal(b.N, &n) == nil {
 			info.n = min(max(n, 1), maxTexts)
@@ -117,71 +119,102 @@ func readRequest(e endpoint, body []byte) requestInfo {
 			info.prompts = prompts(b.Prompt)
 		case responseEndpoint:
 			info.n = 1
-			info.prompts = []string{strings.TrimPrefix(stringOf(b.Instructions)+"\n"+conversation(b.Input), "\n")}
+			info.prompts = []string{strings.TrimPrefix(stringAt(decoderOf(b.Instructions))+"\n"+conversation(b.Input), "\n")}
 		}
 	}
 	info.choices = min(info.n*max(len(info.prompts), 1), maxTexts)
 	return info
 }
 
-func stringOf(v jsontext.Value) string {
-	var s string
-	_ = json.Unmarshal(v, &s, jsontext.AllowInvalidUTF8(true))
+// stringAt reads a string; of another value, nothing.
+func stringAt(d *jsontext.Decoder) (s string) {
+	if d.PeekKind() != '"' {
+		_ = d.SkipValue()
+		return ""
+	}
+	v, _ := d.ReadValue()
+	_ = json.Unmarshal(v, &s, lenient)
 	return s
 }
 
-// prompts are those of completions: a string, token ids, or a list of these.
+// values yields in front of each value of a list, or each name of an object, which the
+// loop reads; never for what starts otherwise, which it skips. All that d reads is valid.
+// So no list is built: one of millions of short values is many times as large as its text.
+func values(d *jsontext.Decoder, start jsontext.Kind) func(yield func() bool) {
+	return func(yield func() bool) {
+		if d.PeekKind() != start {
+			_ = d.SkipValue()
+			return
+		}
+		_, _ = d.ReadToken()
+		for kind := d.PeekKind(); kind != ']' && kind != '}'; kind = d.PeekKind() {
+			if kind == jsontext.KindInvalid || !yield() {
+				return
+			}
+		}
+		_, _ = d.ReadToken()
+	}
+}
+
+// member reads a member of an object with read, and skips the others. Of several with the
+// name, the last one counts.
+func member(d *jsontext.Decoder, name string, read func(*jsontext.Decoder) string) (text string) {
+	for range values(d, '{') {
+		if is, _ := d.ReadToken(); is.String() == name {
+			text = read(d)
+		} else {
+			_ = d.SkipValue()
+		}
+	}
+	return text
+}
+
+func decoderOf(v jsontext.Value) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(v), lenient)
+}
+
+// prompts are those of completions: a string, token ids, or a list of these, of which no
+// response has choices for more than maxTexts.
 func prompts(v jsontext.Value) []string {
-	var list []jsontext.Value
-	if json.Unmarshal(v, &list, jsontext.AllowInvalidUTF8(true)) != nil {
-		return []string{stringOf(v)}
+	if v.Kind() != '[' {
+		return []string{stringAt(decoderOf(v))}
 	}
-	if len(list) == 0 || list[0].Kind() == '0' {
+	var out []string
+	d := decoderOf(v)
+	for range values(d, '[') {
+		if out == nil && d.PeekKind() == '0' || len(out) == maxTexts {
+			break
+		}
+		out = append(out, stringAt(d))
+	}
+	if out == nil {
 		return []string{""}
-	}
-	out := make([]string, len(list))
-	for i, one := range list {
-		out[i] = stringOf(one)
 	}
 	return out
 }
 
 // conversation is the text of messages, each on a line of its own; of a string, itself.
 func conversation(v jsontext.Value) string {
-	if v.Kind() == '"' {
-		return stringOf(v)
-	}
-	var messages []struct {
-		Content jsontext.Value `json:"content"`
-	}
-	if json.Unmarshal(v, &messages, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) != nil {
-		return ""
-	}
-	var turns []string
-	for _, m := range messages {
-		if text := contentOf(m.Content); text != "" {
-			turns = append(turns, text)
-		}
-	}
-	return strings.Join(turns, "\n")
+	return textAt(decoderOf(v), "\n", func(d *jsontext.Decoder) string { return member(d, "content", contentAt) })
 }
 
-// contentOf is a string, or the texts of a list of parts.
-func contentOf(v jsontext.Value) string {
-	if v.Kind() == '"' {
-		return stringOf(v)
+// contentAt reads a string, or the texts of a list of parts.
+func contentAt(d *jsontext.Decoder) string {
+	return textAt(d, " ", func(d *jsontext.Decoder) string { return member(d, "text", stringAt) })
+}
+
+// textAt reads a string, or the texts of a list that are not empty, joined.
+func textAt(d *jsontext.Decoder, separator string, read func(*jsontext.Decoder) string) string {
+	if d.PeekKind() != '[' {
+		return stringAt(d)
 	}
-	var parts []struct {
-		Text jsontext.Value `json:"text"`
-	}
-	if len(v) == 0 || json.Unmarshal(v, &parts, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) != nil {
-		return ""
-	}
-	var texts []string
-	for _, p := range parts {
-		if text := stringOf(p.Text); text != "" {
-			texts = append(texts, text)
+	var out strings.Builder
+	for range values(d, '[') {
+		text := read(d)
+		if out.Len() > 0 && text != "" {
+			out.WriteString(separator)
 		}
+		out.WriteString(text)
 	}
-	return strings.Join(texts, " ")
+	return out.String()
 }

@@ -72,6 +72,16 @@ func responseScript(pieces ...string) http.HandlerFunc {
 	return script(append(events, event("response.completed", object{"response": final}))...)
 }
 
+// The last event may have no response into which the report could go.
+func TestNoResponse(t *testing.T) {
+	for _, event := range []string{`{"type":"response.completed","response":null}`, `{"type":"response.completed"}`} {
+		s := start(t, script("data: "+event+"\n\n", doneEvent), nil)
+		_, body := s.post(t, "/v1/responses", `{"stream":true}`)
+		require.Contains(t, body, event)
+		require.Contains(t, body, "[DONE]")
+	}
+}
+
 func TestResponseStreams(t *testing.T) {
 	for _, m := range proxy.Modes() {
 		for seed := range uint64(8) {

@@ -72,6 +72,11 @@ func Pin(ctx context.Context, backend Backend, model Name) string {
 	return string(model)
 }
 
+// ScorePinned is Score for items and the model that a client names; see Pin.
+func ScorePinned(ctx context.Context, backend Backend, model Name, items []rewardmodel.Item) (rewardmodel.ScoreResponse, error) {
+	return Score(ctx, backend, rewardmodel.Request{Responses: items, Model: Pin(ctx, backend, model)})
+}
+
 // Response returns an item for one text.
 func Response(text string) rewardmodel.Item { return rewardmodel.Item{Response: &text} }
 

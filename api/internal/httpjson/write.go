@@ -58,9 +58,20 @@ func WriteJSON(w http.ResponseWriter, r *http.Request, status int, value any) er
 	return nil
 }
 
+// WriteChange responds to a request that has changed something. The response is not
+// charged, since it is no larger than the request or a record: a 503 would ask the client
+// to make the change again.
+func WriteChange(w http.ResponseWriter, r *http.Request, status int, value any) error {
+	return writeUncharged(w, r, status, value)
+}
+
 // WriteProbe responds to a probe. The response is small and is not charged:
 // overload must not look like a process that is not alive.
 func WriteProbe(w http.ResponseWriter, r *http.Request, status int, value any) error {
+	return writeUncharged(w, r, status, value)
+}
+
+func writeUncharged(w http.ResponseWriter, r *http.Request, status int, value any) error {
 	body, err := Encode(nil, value)
 	if err != nil {
 		return err
