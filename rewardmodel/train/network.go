@@ -34,6 +34,11 @@ func (s Score) margins() []float32 {
 	return out
 }
 
+// byLargest reports whether bags have the margin of their most anomalous instance, as those of mil-topk do not.
+func byLargest(scores []Score) bool {
+	return !slices.ContainsFunc(scores, func(s Score) bool { return s.Bag != slices.Max(s.Instances) })
+}
+
 // Margins returns logit(violation) - logit(compliant) of each instance of the given bags, in their order.
 func (n *Network) Margins(bags []int) ([][]float64, error) {
 	margins := make([][]float64, len(bags))

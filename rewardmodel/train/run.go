@@ -204,7 +204,9 @@ func (cfg Config) judge(ctx context.Context, learner aspectLearner, result *Resu
 	}
 	if instances {
 		result.Thresholds = cfg.Threshold.aggregateThresholds(result.FittedOn, result.Scores)
-		result.Thresholds[rewardmodel.AggregateMax] = logistic.Sigmoid(result.Threshold)
+		if cfg.Threshold != PerBag || byLargest(result.Scores) {
+			result.Thresholds[rewardmodel.AggregateMax] = logistic.Sigmoid(result.Threshold)
+		}
 	}
 	return nil
 }

@@ -93,6 +93,28 @@ func TestThresholdsFlagTheirNumber(t *testing.T) {
 	}
 }
 
+// pooled has these scores.
+type pooled struct {
+	Pooling
+	scores []Score
+}
+
+func (m pooled) Score(*Network) ([]Score, error) { return m.scores, nil }
+
+// The service compares the largest margin with the threshold, also where the method pools several.
+func TestThresholdOfPooledBags(t *testing.T) {
+	data := &Data{Bags: []Bag{{Violation: true}, {Violation: true}, {}, {}}}
+	cfg := testConfig(pooled{Pooling{Top: 2}, []Score{{2, []float64{4, 0}}, {2, []float64{3, 1}}, {0.3, []float64{1.6, -1}}, {0.5, []float64{0.5, 0.5}}}})
+	cfg.Threshold = PerBag
+	result := Result{FittedOn: data}
+	if err := cfg.judge(t.Context(), aspectLearner{newLinear(), 0}, &result); err != nil {
+		t.Fatal(err)
+	}
+	if got := result.Thresholds[rewardmodel.AggregateMax]; got <= logistic.Sigmoid(1.6) || got >= logistic.Sigmoid(3) {
+		t.Errorf("the threshold is %v, and does not divide the largest scores", got)
+	}
+}
+
 // TestRunResumes stops a run in its third epoch and resumes it: weights and thresholds equal those of an uninterrupted run.
 func TestRunResumes(t *testing.T) {
 	data, _ := syntheticBags(40, 3)
