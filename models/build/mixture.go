@@ -266,7 +266,7 @@ func inOneInstance(bags []example) []example {
 	out := slices.Clone(bags)
 	for i, e := range out {
 		if slices.Contains(inOne, e.source) && len(strings.Fields(e.bag.Response)) <= inOneWords {
-			out[i].bag.Instances, out[i].bag.Response, out[i].bag.Prompt = []string{e.bag.Response}, "", ""
+			out[i].bag.Instances, out[i].bag.Response = []string{e.bag.Response}, ""
 		}
 	}
 	return out
