@@ -43,7 +43,7 @@ func WriteTo(path string, perm fs.FileMode, write func(io.Writer) error) error {
 	if err := os.Rename(temp, path); err != nil {
 		return errors.Join(err, os.Remove(temp))
 	}
-	removeLeftovers(dir, prefix)
+	RemoveLeftovers(dir, prefix)
 	return SyncDir(dir)
 }
 
@@ -84,15 +84,15 @@ const tempMark = ".tmp-"
 
 func tempPrefix(path string) string { return "." + filepath.Base(path) + tempMark }
 
-// removeLeftovers removes the temporary files of killed processes. Those that
-// it cannot remove are harmless.
-func removeLeftovers(dir, prefix string) {
+// RemoveLeftovers removes the temporary files of killed processes from a directory, those
+// whose name begins with prefix. Those that it cannot remove are harmless.
+func RemoveLeftovers(dir, prefix string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}
 	for _, entry := range entries {
-		if !strings.HasPrefix(entry.Name(), prefix) {
+		if !strings.HasPrefix(entry.Name(), prefix) || !IsTemp(entry.Name()) {
 			continue
 		}
 		if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) > leftoverAge {

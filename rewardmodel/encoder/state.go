@@ -130,7 +130,7 @@ func (l *Learner) write(t *ts.Tensor, values []float32) error {
 	defer scope.drop()
 	from := scope.float32s(values, gotch.CPU, int64(len(values)))
 	flat := scope.do("view", func() (*ts.Tensor, error) { return t.View([]int64{-1}, false) })
-	scope.run("copy", func() error { flat.Copy_(from); return nil })
+	scope.copy(flat, from)
 	return scope.err
 }
 

@@ -58,6 +58,12 @@ func (s *tensorScope) run(op string, f func() error) {
 	}
 }
 
+// copy copies source into target, whose device may be another one. It does not use Copy_, which ends the process on an
+// error.
+func (s *tensorScope) copy(target, source *ts.Tensor) {
+	s.do("copy", func() (*ts.Tensor, error) { return target.CopyOut(target, source, false, false) })
+}
+
 // nested runs f in a new scope and frees every tensor of that scope except the result, which s then owns. The peak
 // memory of a forward pass is therefore that of its largest part, not of all parts; autograd itself retains what the
 // backward pass needs.

@@ -288,7 +288,7 @@ func (l *loader) move() {
 			}
 			n := min(step, from.shape[0]-at)
 			source, target := scope.rows(from.tensor, at, n), scope.rows(to, at, n)
-			scope.run("copy", func() error { target.Copy_(source); return nil })
+			scope.copy(target, source)
 			if at+n == from.shape[0] && scope.err == nil {
 				l.staged = l.staged[1:]
 				scope.owned = append(scope.owned, from.tensor)

@@ -61,10 +61,12 @@ func (d *download) obtain(ctx context.Context, f File, final string) error {
 	var copies []string
 	if d.old != "" {
 		kept := filepath.Join(d.old, f.Name)
-		if f.matches(kept) && os.Link(kept, final) == nil {
-			return nil
+		if f.matches(kept) {
+			if os.Link(kept, final) == nil {
+				return nil
+			}
+			copies = append(copies, kept) // of another one, even of the same size, a partial download is worth more
 		}
-		copies = append(copies, kept)
 	}
 	if d.client.cache != "" {
 		directory := "models--" + strings.ReplaceAll(d.repo, "/", "--")

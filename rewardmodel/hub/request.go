@@ -164,6 +164,20 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return 0
 }
 
+// touching is a reader that calls touch whenever bytes arrive.
+type touching struct {
+	io.Reader
+	touch func()
+}
+
+func (t touching) Read(p []byte) (int, error) {
+	n, err := t.Reader.Read(p)
+	if n > 0 {
+		t.touch()
+	}
+	return n, err
+}
+
 // getAll reads a response body of at most limit bytes.
 func (c *Client) getAll(ctx context.Context, repo string, u *url.URL, limit int64) (body []byte, header http.Header, err error) {
 	err = c.retry(ctx, func(ctx context.Context) (bool, error) {
@@ -177,8 +191,7 @@ func (c *Client) getAll(ctx context.Context, repo string, u *url.URL, limit int6
 		if res.StatusCode != http.StatusOK {
 			return false, fmt.Errorf("%s returned %s: %w", u.Host, res.Status, ErrUnavailable)
 		}
-		touch()
-		if body, err = io.ReadAll(io.LimitReader(res.Body, limit+1)); err != nil {
+		if body, err = io.ReadAll(io.LimitReader(touching{res.Body, touch}, limit+1)); err != nil {
 			return false, failed(ctx, u, err)
 		}
 		if int64(len(body)) > limit {

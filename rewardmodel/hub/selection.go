@@ -58,7 +58,7 @@ func choose(files map[string]File, include, shards []string) ([]File, error) {
 	}
 	for name := range files {
 		for _, pattern := range include {
-			if ok, _ := path.Match(pattern, name); ok && isData(name) {
+			if ok, _ := path.Match(pattern, name); ok && isData(name) && name != ReceiptFile { // that of another pull
 				names[name] = true
 			}
 		}

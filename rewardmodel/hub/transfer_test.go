@@ -92,6 +92,33 @@ func TestAKilledPullIsResumed(t *testing.T) {
 	}
 }
 
+// The next version of a model, which has files of the same sizes.
+func TestAKilledUpdateIsResumed(t *testing.T) {
+	h := hubtest.New(t, repo, repository())
+	p := newPuller(t, h, nil)
+	_, _, err := p.pull(t)
+	require.NoError(t, err)
+	h.Head = strings.Repeat("b", 40)
+	next := slices.Clone(h.Files["model.safetensors"])
+	next[len(next)-1]++
+	h.Files["model.safetensors"] = next
+
+	req, killed := p.Request, errors.New("killed")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	req.Report = func(now Progress) {
+		if now.File == "model.safetensors" && now.Done > 300_000 {
+			cancel(killed)
+		}
+	}
+	_, _, err = p.Pull(ctx, req)
+	require.ErrorIs(t, err, killed)
+	h.Seen()
+	_, _, err = p.pull(t)
+	require.NoError(t, err)
+	p.complete(t, h.Files, wanted)
+	require.NotEmpty(t, downloads(h)[0].Header["Range"], "the old file must not replace what was downloaded")
+}
+
 func TestAPartOfAnotherFileIsNotResumed(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, part string){
 		"its validator differs": func(t *testing.T, part string) {

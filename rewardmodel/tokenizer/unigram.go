@@ -80,8 +80,14 @@ func newUnigram(v *vocabulary, p *unigramParts, c *classes) (*unigram, error) {
 func (u *unigram) buildTrie(pieces []string, excluded []int32) {
 	u.next = newPairTable(trieSize(pieces))
 	u.piece = []int32{noPiece}
+	out := make([]bool, len(pieces))
+	for _, id := range excluded {
+		if id >= 0 && int(id) < len(out) {
+			out[id] = true
+		}
+	}
 	for id, piece := range pieces {
-		if piece == "" || slices.Contains(excluded, int32(id)) {
+		if piece == "" || out[id] {
 			continue
 		}
 		node := int32(0)

@@ -100,8 +100,10 @@ func isFile(name string) bool {
 	return (suffix == ".int8" || suffix == ".bf16") && !durable.IsTemp(name)
 }
 
-// prune keeps the files that were used last. Processes that have mapped another one keep its content.
+// prune keeps the files that were used last. Processes that have mapped another one keep its content. It removes the
+// temporary files of killed processes, which no later write of the same file may follow.
 func (d Dir) prune() error {
+	durable.RemoveLeftovers(string(d), "")
 	entries, err := os.ReadDir(string(d))
 	if err != nil {
 		return err

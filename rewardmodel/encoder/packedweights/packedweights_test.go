@@ -149,6 +149,11 @@ func TestPrune(t *testing.T) {
 			}
 		}
 	}
+	old := time.Now().Add(-2 * time.Hour)
+	leftover := filepath.Join(string(dir), ".other.int8.tmp-1") // of a process that was killed
+	if err := errors.Join(os.WriteFile(leftover, nil, 0o600), os.Chtimes(leftover, old, old), dir.Write(f, weights, testDeviation)); err != nil {
+		t.Fatal(err)
+	}
 	entries, err := os.ReadDir(string(dir))
 	if err != nil || len(entries) != maxFiles {
 		t.Fatalf("%d files, want %d: %v", len(entries), maxFiles, err)

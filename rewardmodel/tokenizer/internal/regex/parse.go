@@ -10,8 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxRepeat limits the counts in braces, and the repetitions of a group.
-const maxRepeat = 100
+const (
+	maxRepeat = 100 // of the counts in braces, and of the repetitions of a group
+	maxDepth  = 50  // of groups in groups, which recurse
+	maxNodes  = 1e5 // of a linked pattern, in which the nodes of a group are repeated
+)
 
 // term is a part of a regular expression before it is linked: a loop over a set of characters, a group of branches, or
 // a lookahead.
@@ -29,6 +32,7 @@ type parser struct {
 	properties map[string][]runeRange
 	rest       string
 	fold       bool // inside (?i:...)
+	depth      int  // of groups
 }
 
 // Compile parses a pattern.
@@ -45,7 +49,26 @@ func Compile(pattern string) (Regexp, error) {
 	if err != nil {
 		return Regexp{}, fmt.Errorf("regular expression %.200q: %w", pattern, err)
 	}
-	return Regexp{link([]term{{branches: branches, min: 1, max: 1}}, nil)}, nil
+	all := []term{{branches: branches, min: 1, max: 1}}
+	if n := size(all); n > maxNodes {
+		return Regexp{}, fmt.Errorf("regular expression %.200q: the repeated groups have %.0f nodes, above the limit of %.0f", pattern, n, maxNodes)
+	}
+	return Regexp{link(all, nil)}, nil
+}
+
+// size is how many nodes link makes of terms, about.
+func size(terms []term) (nodes float64) {
+	for _, t := range terms {
+		n := 1.0
+		for _, branch := range t.branches {
+			n += 1 + size(branch)
+		}
+		if t.set == nil {
+			n *= float64(t.max)
+		}
+		nodes += n
+	}
+	return nodes
 }
 
 func unsupported(syntax string) error { return fmt.Errorf("%.20q is not supported", syntax) }
@@ -146,7 +169,11 @@ func (p *parser) term() (term, error) {
 // group reads parentheses and their content.
 func (p *parser) group(t *term) error {
 	outer := p.fold
-	defer func() { p.fold = outer }()
+	p.depth++
+	defer func() { p.fold = outer; p.depth-- }()
+	if p.depth > maxDepth {
+		return fmt.Errorf("more than %d groups inside each other are not supported", maxDepth)
+	}
 	switch {
 	case p.take("(?:"):
 	case p.take("(?i:"):

@@ -1,10 +1,24 @@
 package regex
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+// The pattern is that of a file, which may ask for more memory than there is.
+func TestCompileLimits(t *testing.T) {
+	for _, pattern := range []string{
+		strings.Repeat("(", 1<<20), strings.Repeat("(?:", 51) + "a" + strings.Repeat(")", 51),
+		strings.Repeat("(?:", 5) + "a" + strings.Repeat("){100}", 5),
+	} {
+		_, err := Compile(pattern)
+		require.Error(t, err)
+	}
+	_, err := Compile(strings.Repeat("(?:", 50) + "a" + strings.Repeat(")", 50) + "(?:a{100}|b){100}")
+	require.NoError(t, err)
+}
 
 func TestFind(t *testing.T) {
 	for _, test := range []struct{ pattern, text, want string }{
