@@ -42,8 +42,9 @@ const (
 
 // Find returns the first nonempty match at or after from, or len(text) twice if there is none.
 func (r Regexp) Find(text []byte, from int) (start, end int) {
+	s := search{text: text}
 	for start := from; start < len(text); {
-		if end := match(r.start, text, start); end > start {
+		if end := s.match(r.start, start); end > start {
 			return start, end
 		}
 		_, size := utf8.DecodeRune(text[start:])
@@ -52,19 +53,54 @@ func (r Regexp) Find(text []byte, from int) (start, end int) {
 	return len(text), len(text)
 }
 
+// search is one call of Find. Whether the nodes from one on match at a position does not depend on how they were reached,
+// so what failed there need not be tried again: a pattern like (?:a|a){60}b would otherwise try 2^60 ways.
+type search struct {
+	text   []byte
+	steps  int
+	failed map[place]struct{} // after rememberAfter steps, which most searches do not take
+}
+
+type place struct {
+	node *node
+	at   int
+}
+
+const (
+	rememberAfter = 10_000
+	maxRemembered = 1 << 20 // places, some 50 MB
+)
+
 // match returns the end of the match of n and all nodes after it at text[at:], or -1.
-func match(n *node, text []byte, at int) int {
+func (s *search) match(n *node, at int) int {
+	s.steps++
+	if s.failed != nil {
+		if _, known := s.failed[place{n, at}]; known {
+			return -1
+		}
+	}
+	end := s.try(n, at)
+	if end < 0 && s.steps > rememberAfter {
+		if s.failed == nil || len(s.failed) == maxRemembered {
+			s.failed = map[place]struct{}{}
+		}
+		s.failed[place{n, at}] = struct{}{}
+	}
+	return end
+}
+
+func (s *search) try(n *node, at int) int {
 	for n != nil {
 		switch n.kind {
 		case alternatives:
 			for _, branch := range n.branches {
-				if end := match(branch, text, at); end >= 0 {
+				if end := s.match(branch, at); end >= 0 {
 					return end
 				}
 			}
 			return -1
 		case lookAhead:
-			if (match(n.branches[0], text, at) >= 0) == n.negative {
+			if (s.match(n.branches[0], at) >= 0) == n.negative {
 				return -1
 			}
 		case characters:
@@ -74,7 +110,7 @@ func match(n *node, text []byte, at int) int {
 				limit = n.min
 			}
 			for count < limit {
-				size := n.set.at(text, end)
+				size := n.set.at(s.text, end)
 				if size == 0 {
 					break
 				}
@@ -84,10 +120,10 @@ func match(n *node, text []byte, at int) int {
 				return -1
 			}
 			if n.quantifier == lazy {
-				return n.extend(text, count, end)
+				return s.extend(n, count, end)
 			}
 			if n.quantifier == greedy && n.next != nil && count > n.min {
-				return n.backtrack(text, count, end)
+				return s.backtrack(n, count, end)
 			}
 			at = end
 		}
@@ -97,23 +133,23 @@ func match(n *node, text []byte, at int) int {
 }
 
 // backtrack matches the nodes after a greedy loop, with one character fewer in the loop each time.
-func (n *node) backtrack(text []byte, count, end int) int {
+func (s *search) backtrack(n *node, count, end int) int {
 	for ; ; count-- {
-		if found := match(n.next, text, end); found >= 0 || count == n.min {
+		if found := s.match(n.next, end); found >= 0 || count == n.min {
 			return found
 		}
-		_, size := utf8.DecodeLastRune(text[:end])
+		_, size := utf8.DecodeLastRune(s.text[:end])
 		end -= size
 	}
 }
 
 // extend matches the nodes after a lazy loop, with one more character in the loop each time.
-func (n *node) extend(text []byte, count, end int) int {
+func (s *search) extend(n *node, count, end int) int {
 	for {
-		if found := match(n.next, text, end); found >= 0 {
+		if found := s.match(n.next, end); found >= 0 {
 			return found
 		}
-		size := n.set.at(text, end)
+		size := n.set.at(s.text, end)
 		if size == 0 || count == n.max {
 			return -1
 		}

@@ -20,6 +20,21 @@ func TestCompileLimits(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Without what a search remembers, these would take years.
+func TestFindIsNotExponential(t *testing.T) {
+	text := []byte(strings.Repeat("a", 400))
+	for _, pattern := range []string{`(?:a|a){60}b`, `(?:a|aa){50}b`, `(?:(?:a|a){9}|a){9}b`, `(?:a*|a+){20}b`} {
+		r, err := Compile(pattern)
+		require.NoError(t, err)
+		start, end := r.Find(text, 0)
+		require.Equal(t, []int{len(text), len(text)}, []int{start, end}, pattern)
+	}
+	r, err := Compile(`(?:a|a){60}b`)
+	require.NoError(t, err)
+	start, end := r.Find(append(text, 'b'), 0)
+	require.Equal(t, []int{340, 401}, []int{start, end})
+}
+
 func TestFind(t *testing.T) {
 	for _, test := range []struct{ pattern, text, want string }{
 		{`a|ab`, "ab", "a"},
