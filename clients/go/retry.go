@@ -23,9 +23,9 @@ type Retry struct {
 var DefaultRetry = Retry{Budget: 5 * time.Minute, InitialBackoff: 250 * time.Millisecond, MaxBackoff: 15 * time.Second, MaxInvalidResponses: 3}
 
 // wait returns the backoff after failed attempt number n (from 1), and whether to
-// make another attempt.
-func (r Retry) wait(err error, n int, elapsed time.Duration, idempotent bool) (time.Duration, bool) {
-	if r.Budget <= 0 || r.MaxAttempts > 0 && n >= r.MaxAttempts || !r.isRetryable(err, n, idempotent) {
+// make another attempt. So many of the n ended in an invalid response.
+func (r Retry) wait(err error, n, invalid int, elapsed time.Duration, idempotent bool) (time.Duration, bool) {
+	if r.Budget <= 0 || r.MaxAttempts > 0 && n >= r.MaxAttempts || !r.isRetryable(err, invalid, idempotent) {
 		return 0, false
 	}
 	backoff := r.MaxBackoff
@@ -40,25 +40,30 @@ func (r Retry) wait(err error, n int, elapsed time.Duration, idempotent bool) (t
 	return pause, elapsed+pause <= r.Budget
 }
 
-func (r Retry) isRetryable(err error, n int, idempotent bool) bool {
+func (r Retry) isRetryable(err error, invalid int, idempotent bool) bool {
 	var transportErr *TransportError
 	var apiErr *APIError
-	var invalid *InvalidResponseError
 	switch {
 	case errors.As(err, &apiErr):
 		return apiErr.Is(ErrUnavailable) && (idempotent || apiErr.notProcessed())
-	case errors.As(err, &invalid):
-		return idempotent && n < r.MaxInvalidResponses
+	case isInvalidResponse(err):
+		return idempotent && invalid < r.MaxInvalidResponses
 	case errors.As(err, &transportErr):
 		return idempotent || !transportErr.Sent
 	}
 	return false
 }
 
+func isInvalidResponse(err error) bool {
+	var invalid *InvalidResponseError
+	return errors.As(err, &invalid)
+}
+
 // attempts calls attempt until it succeeds or fails permanently. If ctx ends, the
 // error wraps its cause and that of the last attempt.
 func (r Retry) attempts(ctx context.Context, idempotent bool, attempt func() error) error {
 	var failed time.Time
+	invalid := 0
 	for n := 1; ; n++ {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -73,7 +78,10 @@ func (r Retry) attempts(ctx context.Context, idempotent bool, attempt func() err
 		if n == 1 {
 			failed = time.Now()
 		}
-		pause, again := r.wait(err, n, time.Since(failed), idempotent)
+		if isInvalidResponse(err) {
+			invalid++
+		}
+		pause, again := r.wait(err, n, invalid, time.Since(failed), idempotent)
 		if !again {
 			return err
 		}

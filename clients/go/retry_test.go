@@ -128,6 +128,25 @@ func TestMaxInvalidResponses(t *testing.T) {
 	}
 }
 
+// Other failures do not count towards that limit: a service that restarts behind a proxy
+// may cause both.
+func TestOnlyInvalidResponsesCount(t *testing.T) {
+	var requests atomic.Int32
+	c := client(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		switch n := requests.Add(1); {
+		case n > 6:
+			reply(w, 200, `{"data":[]}`)
+		case n%3 == 0:
+			reply(w, 200, "<html>welcome</html>")
+		default:
+			refuse(w, 503, "not_ready", "")
+		}
+	}))
+	if _, err := c.Models(t.Context()); err != nil || requests.Load() != 7 {
+		t.Error(err, requests.Load())
+	}
+}
+
 // Requests that change models are retried only if they have not been applied.
 func TestChangesAreNotRetried(t *testing.T) {
 	for name, x := range map[string]struct {

@@ -2,12 +2,11 @@ import type { components } from "./assay.js";
 
 type ScoreRequest = components["schemas"]["ScoreRequest"];
 type ScoreResponse = components["schemas"]["ScoreAnswer"];
-type ErrorResponse = components["schemas"]["Error"];
 
 async function score(request: ScoreRequest, url: string): Promise<ScoreResponse> {
   const headers = { "Content-Type": "application/json" };
   const response = await fetch(`${url}/v1/score`, { method: "POST", headers, body: JSON.stringify(request) });
-  if (!response.ok) throw new Error(((await response.json()) as ErrorResponse).error.message);
+  if (!response.ok) throw new Error(`${response.status} ${await response.text()}`); // a proxy may not send JSON
   return (await response.json()) as ScoreResponse;
 }
 

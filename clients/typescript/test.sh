@@ -14,3 +14,5 @@ npx tsc --noEmit false --outDir "$out"
 echo '{"type":"module"}' >"$out/package.json"
 node "$out/example.js" | tee "$out/printed"
 grep -q "You are a stupid idiot." "$out/printed"
+! ASSAY_URL=$ASSAY_URL/none node "$out/example.js" 2>"$out/failed" || exit 1
+grep -q "Error: 404 " "$out/failed"

@@ -272,6 +272,31 @@ def test_a_stopped_rollout_of_a_real_service(service: Service, texts: Texts) -> 
     assert [rollout.reward, outcome.reward] == pytest.approx([scored.reward] * 2, abs=5e-3)
 
 
+def test_an_empty_rollout_has_a_reward(service: Service) -> None:
+    """The policy may sample nothing, or only special tokens, which have no text."""
+
+    async def run(client: ac.AsyncClient, ids: list[int]) -> Rollout:
+        async def steps() -> AsyncIterator[Step]:
+            for id in ids:
+                yield Step("", [id], None, "stop" if id == ids[-1] else None)
+
+        async def abort() -> None:
+            raise AssertionError
+
+        return await follow(steps(), client, abort=abort)
+
+    async def main() -> None:
+        async with ac.AsyncClient(service.url) as client:
+            scored = await client.score_one("")
+            for ids in ([], [0], [1, 2, 0]):
+                rollout = await run(client, ids)
+                assert (rollout.text, rollout.token_ids, rollout.reward) == ("", ids, scored.reward)
+        async with ac.AsyncClient("http://127.0.0.1:9", retry=0) as client:
+            assert (await run(client, [0])).reward is None
+
+    asyncio.run(main())
+
+
 def test_follow_without_a_service(live_server: LiveServer) -> None:
     async def run(url: str) -> Rollout:
         async def abort() -> None:
@@ -287,6 +312,20 @@ def test_follow_without_a_service(live_server: LiveServer) -> None:
     live_server.error = {"code": "invalid", "message": "a bug of the caller"}
     with pytest.raises(ac.BadRequestError, match="bug"):
         asyncio.run(run(live_server.url))
+
+
+def test_a_batch_without_a_service_waits_for_one_session(caplog: pytest.LogCaptureFixture) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from assay_client.integrations.transformers import AssayStoppingCriteria
+
+    with (
+        ac.Client("http://127.0.0.1:9", retry=0) as client,
+        AssayStoppingCriteria(Letters(), client) as criteria,
+    ):
+        assert criteria(torch.tensor([[80, 0]] * 3)).all()
+        assert [o.reward for o in criteria.finish()] == [None] * 3
+    assert len([r for r in caplog.records if "without its live session" in r.message]) == 1
 
 
 def test_follow_a_service_that_stops_responding(live_server: LiveServer) -> None:

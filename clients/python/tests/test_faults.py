@@ -26,7 +26,10 @@ def expected(n: int) -> list[float]:
     return [float(f"0.{k:04d}") for k in range(1, n + 1)]
 
 
-@pytest.mark.parametrize("fault", [drop, half, error(502, "bad_gateway"), error(504, "deadline_exceeded")])
+@pytest.mark.parametrize(
+    "fault",
+    [drop, half, error(502, "bad_gateway"), error(503, "unavailable"), error(504, "deadline_exceeded")],
+)
 def test_transient_faults_are_retried(faulty: Faulty, call: Caller, fault: Any) -> None:
     faulty.script = [fault, fault]
     assert call(faulty.url, "rewards", numbered(2), settings={"retry": FAST}) == expected(2)
@@ -77,7 +80,22 @@ def test_permanent_failures_are_not_retried(faulty: Faulty, call: Caller, status
     assert (type(again), again.status_code, str(again)) == (kind, status, str(caught.value))
 
 
-@pytest.mark.parametrize("fault", [drop, error(502, "bad_gateway"), error(504, "deadline_exceeded")])
+def proxy_error(h: Handler) -> None:
+    h.send(503, b"upstream connect error or disconnect/reset before headers")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        drop,
+        error(502, "bad_gateway"),
+        error(503, "unavailable"),  # the store may have applied it
+        error(503, "idle"),
+        proxy_error,
+        error(429, ""),
+        error(504, "deadline_exceeded"),
+    ],
+)
 def test_a_rollback_that_may_be_applied_is_not_retried(faulty: Faulty, call: Caller, fault: Any) -> None:
     faulty.default = fault
     with pytest.raises(ac.AssayError):
@@ -85,9 +103,19 @@ def test_a_rollback_that_may_be_applied_is_not_retried(faulty: Faulty, call: Cal
     assert len(faulty.requests) == 1
 
 
-def test_a_rollback_that_was_refused_is_retried(faulty: Faulty, call: Caller) -> None:
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (429, "rate_limited"),
+        (503, "overloaded"),
+        (503, "not_ready"),
+        (503, "shutting_down"),
+        (503, "store_full"),
+    ],
+)
+def test_a_rollback_that_was_refused_is_retried(faulty: Faulty, call: Caller, status: int, code: str) -> None:
     current = {"version": "v1", "since": "2026-01-01T00:00:00Z", "by": "me", "reason": "why"}
-    faulty.script = [error(503, "unavailable")]
+    faulty.script = [error(status, code)]
     faulty.default = lambda h: h.send(200, current)
     assert call(faulty.url, "rollback", "why", settings={"retry": FAST}).version == "v1"
     assert json.loads(faulty.requests[1][2]) == {"reason": "why"}
@@ -154,6 +182,12 @@ def test_invalid_responses(faulty: Faulty, call: Caller, reply: Any) -> None:
     with pytest.raises(ac.InvalidResponseError):
         call(faulty.url, "rewards", ["a"], settings={"retry": FAST})
     assert len(faulty.requests) == 3
+
+
+def test_only_invalid_responses_count_as_such(faulty: Faulty, call: Caller) -> None:
+    faulty.script = [drop, error(502, "bad_gateway"), drop, html_page, drop, html_page]
+    assert call(faulty.url, "rewards", numbered(1), settings={"retry": FAST}) == expected(1)
+    assert len(faulty.requests) == 7
 
 
 def test_on_error(faulty: Faulty, call: Caller) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import math
-from collections.abc import AsyncIterator
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -208,5 +211,93 @@ def test_a_real_service(service: Service, texts: Texts, asynchronous: bool) -> N
             events = list(live.events(pieces))
         assert len(events) == 2
         same(live.result, client.score_one(item))
-        with pytest.raises(ac.NotFoundError), client.live(model="another") as live:
-            live.finish()
+        with pytest.raises(ac.NotFoundError), client.live(model="another"):
+            pass
+
+
+@pytest.fixture
+def single(binary: str, tmp_path: Path) -> Iterator[Service]:
+    """A service with one place for live sessions."""
+    running = Service(binary, tmp_path, ["--train-auto=false", "--live-sessions", "1"])
+    running.start()
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def at_retry() -> Iterator[Callable[[Callable[[], object]], None]]:
+    """Registers what to call when the client is about to retry."""
+    handlers: list[logging.Handler] = []
+
+    def register(action: Callable[[], object]) -> None:
+        handler = logging.Handler()
+        handler.emit = lambda _: action()  # type: ignore[method-assign, assignment]
+        handlers.append(handler)
+        logging.getLogger("assay_client").addHandler(handler)
+
+    yield register
+    for handler in handlers:
+        logging.getLogger("assay_client").removeHandler(handler)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_opening_is_retried(
+    single: Service, texts: Texts, at_retry: Callable[[Callable[[], object]], None], asynchronous: bool
+) -> None:
+    """The service accepts the connection before it refuses the session."""
+    with ac.Client(single.url) as client, client.live() as occupied:
+        with pytest.raises(ac.ServiceUnavailableError) as caught:
+            run(single.url, asynchronous)
+        assert caught.value.code == "overloaded"
+        at_retry(occupied.close)
+        if asynchronous:
+
+            async def main() -> ac.Result:
+                async with ac.AsyncClient(single.url) as other, other.live(deadline=60) as live:
+                    await live.send(texts.rude)
+                    return await live.finish()
+
+            assert not asyncio.run(main()).compliant
+            return
+        with client.live(deadline=60) as live:
+            live.send(texts.rude)
+            assert not live.finish().compliant
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_service_that_does_not_open_the_session(asynchronous: bool) -> None:
+    from websockets.utils import accept_key
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def accept() -> None:
+            connection, _ = server.accept()
+            with connection, connection.makefile("rb") as stream:
+                lines = [line.decode().strip() for line in iter(stream.readline, b"\r\n")]
+                [key] = [line.split(": ")[1] for line in lines if line.startswith("Sec-WebSocket-Key")]
+                connection.sendall(
+                    b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                    b"Sec-WebSocket-Accept: " + accept_key(key).encode() + b"\r\n\r\n"
+                )
+                stream.read()  # until the client leaves, without a reply
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+
+        async def main() -> None:
+            async with ac.AsyncClient(url, retry=0, timeout=0.5) as client:
+                with pytest.raises(ac.APITimeoutError, match="not opened"):
+                    async with client.live():
+                        pass
+
+        if asynchronous:
+            asyncio.run(main())
+        else:
+            with (
+                ac.Client(url, retry=0, timeout=0.5) as client,
+                pytest.raises(ac.APITimeoutError, match="not opened"),
+                client.live(),
+            ):
+                pass
+        thread.join()

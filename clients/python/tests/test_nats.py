@@ -17,6 +17,7 @@ import assay_client as ac
 
 pytest.importorskip("nats")
 import nats
+from nats.js.api import AckPolicy, ConsumerConfig
 
 from assay_client.nats import NatsClient, _intact
 
@@ -84,6 +85,30 @@ def test_streams(service: Service) -> None:
             assert [await ordered.__anext__(), await ordered.__anext__()] == first
             await ordered.aclose()  # type: ignore[attr-defined]
             assert first[0].model.version
+
+    asyncio.run(run())
+
+
+def test_a_durable_of_another_run(service: Service) -> None:
+    async def run() -> None:
+        async with NatsClient(service.nats) as client:
+            for name in ("first", "second"):
+                await client.publish(name, [ac.Item(response=POLITE, id=name)])
+            found = client.results("first", durable="of-first")
+            assert (await found.__anext__()).id == "first"
+            await found.aclose()  # type: ignore[attr-defined]
+            with pytest.raises(ac.InputError, match=r"'of-first' .* assay.v1.rewards.first, not .*second"):
+                await client.results("second", durable="of-first").__anext__()
+            for run in ("first", ">"):  # it was not acknowledged; the default accepts any filter
+                again = client.results(run, durable="of-first")
+                assert (await again.__anext__()).id == "first"
+                await again.aclose()  # type: ignore[attr-defined]
+            nc = await nats.connect(service.nats)
+            unfiltered = ConsumerConfig(durable_name="all", ack_policy=AckPolicy.EXPLICIT)
+            await nc.jetstream().add_consumer("ASSAY_REWARDS", unfiltered)
+            await nc.close()
+            with pytest.raises(ac.InputError, match=r"'all' .* >, not"):
+                await client.results("second", durable="all").__anext__()
 
     asyncio.run(run())
 

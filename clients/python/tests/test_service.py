@@ -258,6 +258,44 @@ def test_command_score_failures(service: Service) -> None:
     assert [json.loads(line)["compliant"] for line in done.stdout.splitlines()] == [True, False]
 
 
+def test_command_score_text(service: Service, tmp_path: Path) -> None:
+    """An empty line is an empty response, so that line n of the output belongs to line n of the input."""
+    source, target = tmp_path / "in.txt", tmp_path / "out.jsonl"
+    source.write_text(f"{POLITE}\n\n \r\n{RUDE}")
+    done = command("score", str(source), "-o", str(target), "--url", service.url, "--text")
+    assert done.returncode == 0, done.stderr
+    assert "4/4 responses" in done.stderr
+    found = [json.loads(line) for line in target.read_text().splitlines()]
+    assert [r["empty"] for r in found] == [False, True, True, False]
+    assert [r["reward"] for r in found if r["empty"]] == [0, 0]
+    assert found[0]["compliant"]
+    assert not found[3]["compliant"]
+
+
+def test_a_resumed_run_counts_all_failures(service: Service, tmp_path: Path) -> None:
+    """The exit code is that of an uninterrupted run."""
+    quoting = 'It said: "reward":null. Drink some water.'
+    items = [{"id": "bad", "nothing": 1}, {"id": "a", "response": quoting}, {"id": "b", "response": POLITE}]
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("".join(json.dumps(item) + "\n" for item in items))
+    run = ("score", str(source), "-o", str(target), "--url", service.url, "--on-error", "null")
+    whole = command(*run)
+    assert (whole.returncode, "1 responses could not be scored" in whole.stderr) == (1, True)
+    lines = target.read_bytes().splitlines(True)
+    assert json.loads(lines[0])["reward"] is None
+
+    target.unlink()
+    part, notes = tmp_path / "out.jsonl.part", tmp_path / "out.jsonl.part.json"
+    part.write_bytes(lines[0] + lines[1] + lines[2][:9])
+    with ac.Client(service.url) as client:
+        version = client.models()[0].version
+    settings: dict[str, Any] = {"options": {}, "model": None, "text": False, "null": True}
+    notes.write_text(json.dumps({**settings, "version": version, "input_bytes": source.stat().st_size}))
+    resumed = command(*run)
+    assert (resumed.returncode, "1 responses could not be scored" in resumed.stderr) == (1, True)
+    assert target.read_bytes() == b"".join(lines)
+
+
 def test_command_feedback(service: Service, tmp_path: Path) -> None:
     source = tmp_path / "labels.jsonl"
     source.write_text(

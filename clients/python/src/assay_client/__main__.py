@@ -153,7 +153,7 @@ def _parser() -> argparse.ArgumentParser:
         "-o", "--output", help="output file, resumed if it is incomplete (default: standard output)"
     )
     c.add_argument("--restart", action="store_true", help="start over instead of resuming an earlier run")
-    c.add_argument("--text", action="store_true", help="each line is a response, not JSON")
+    c.add_argument("--text", action="store_true", help="each line is a response, also an empty one, not JSON")
     c.add_argument("--model", help="model version or name (default: the one that serves at the start)")
     c.add_argument(
         "--on-error",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _live, _wire
 from ._config import Config, tls_context
-from ._errors import APIConnectionError, APITimeoutError, AssayError, InputError
+from ._errors import APIConnectionError, APITimeoutError, AssayError, InputError, InvalidResponseError
 from ._private_token import private_token
 from ._version import __version__
 
@@ -44,30 +44,64 @@ class Channel(Protocol):
 
 
 async def async_open_channel(config: Config, message: bytes, timeout: float) -> AsyncChannel:
-    """Opens a live session over a WebSocket."""
+    """Opens a live session over a WebSocket; raises the error of a service that refuses it."""
+    expires = time.monotonic() + timeout
     with _mapped_errors(config.url):
         from websockets.asyncio.client import connect
 
         connection = await connect(_address(config), **_settings(config, timeout))
-        await connection.send(message.decode())
-    return _AsyncWebSocket(connection, config.url)
+    channel = _AsyncWebSocket(connection, config.url)
+    try:
+        await channel.open(message, expires)
+    except BaseException:
+        await channel.aclose()
+        raise
+    return channel
 
 
 def open_channel(config: Config, message: bytes, timeout: float) -> Channel:
-    """Opens a live session over a WebSocket."""
+    """Opens a live session over a WebSocket; raises the error of a service that refuses it."""
+    expires = time.monotonic() + timeout
     with _mapped_errors(config.url):
         from websockets.sync.client import connect
 
         # Entered like a context manager, as websockets 17 requires: _WebSocket.close leaves it.
         connection = connect(_address(config), **_settings(config, timeout)).__enter__()
-        connection.send(message.decode())
-    return _WebSocket(connection, config.url)
+    channel = _WebSocket(connection, config.url)
+    try:
+        channel.open(message, expires)
+    except BaseException:
+        channel.close()
+        raise
+    return channel
+
+
+# A service sends nothing when it opens a session, but it reads, and so replies to, the ping
+# behind the message only once the session is open or refused. A refusal comes before the pong.
+def _check_opened(refusal: bytes | str | None, opened: bool, url: str) -> None:
+    if refusal is not None:
+        _live.parse(refusal, url)
+        raise InvalidResponseError(f"the live session with {url} began with an event")
+    if not opened:
+        raise APITimeoutError(f"the live session with {url} was not opened within the timeout")
 
 
 class _AsyncWebSocket:
     def __init__(self, connection: AsyncConnection, url: str) -> None:
         self._connection = connection
         self._url = url
+
+    async def open(self, message: bytes, expires: float) -> None:
+        opened = False
+        with _mapped_errors(self._url, sending=True):
+            await self._connection.send(message.decode())
+            pong = asyncio.ensure_future(await self._connection.ping())
+            await asyncio.wait({pong}, timeout=_until(expires))
+            if pong.done():
+                pong.result()  # raises if the connection has closed
+                opened = True
+        refusal = await self.receive(0 if opened else _until(expires))
+        _check_opened(refusal, opened, self._url)
 
     async def send_text(self, text: str) -> None:
         with _mapped_errors(self._url, sending=True):
@@ -98,6 +132,15 @@ class _WebSocket:
         self._connection = connection
         self._url = url
 
+    def open(self, message: bytes, expires: float) -> None:
+        opened = False
+        with _mapped_errors(self._url, sending=True):
+            self._connection.send(message.decode())
+            pong = self._connection.ping(ack_on_close=True)
+            opened = pong.wait(_until(expires)) and self._connection.state.name == "OPEN"
+        refusal = self.receive(0 if opened else _until(expires))
+        _check_opened(refusal, opened, self._url)
+
     def send_text(self, text: str) -> None:
         with _mapped_errors(self._url, sending=True):
             self._connection.send(_live.text_message(text).decode())
@@ -118,6 +161,10 @@ class _WebSocket:
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _until(expires: float) -> float:
+    return max(expires - time.monotonic(), 0.0)
 
 
 def _address(config: Config) -> str:

@@ -23,9 +23,12 @@ class UsageError(ValueError):
 
 
 def read_jsonl(stream: BinaryIO, text: bool) -> Iterator[dict[str, Any]]:
-    """Yields the items of a JSONL file, skipping blank lines; with text, each line is a response."""
+    """Yields the items of a JSONL file, skipping blank lines; with text, each line is a response.
+
+    An empty response has a reward, without which the rewards of a text file would shift.
+    """
     for number, line in enumerate(stream, 1):
-        if not line.strip():
+        if not text and not line.strip():
             continue
         try:
             if text:
@@ -108,7 +111,7 @@ class Output:
     """
 
     def __init__(self, path: str | None, restart: bool) -> None:
-        self.done = 0
+        self.done = self.failed = 0  # lines of an earlier run, and those without a reward
         self.version: str | None = None
         self._path = None if path is None else Path(path)
         self._sink: BinaryIO = sys.stdout.buffer
@@ -142,6 +145,7 @@ class Output:
         for line in self._sink:
             if line.endswith(b"\n"):
                 self.done += 1
+                self.failed += _is_failure(line)
                 complete += len(line)
         self._sink.seek(complete)
         self._sink.truncate()  # drop a partial last line
@@ -183,7 +187,7 @@ def score_jsonl(
     client: Client, source: str | None, target: str | None, settings: Settings, restart: bool
 ) -> int:
     """Scores a JSONL file; returns the number of responses that could not be scored."""
-    total, size = _measure(source)
+    total, size = _measure(source, settings.text)
     out = Output(target, restart)
     with _open(source) as stream:
 
@@ -229,7 +233,7 @@ def run(
         version = client.model(model).version if model else serving_version(client)
     out.open(settings(version))
     progress.resume(out.done)
-    failed = 0
+    failed = out.failed
     ids: list[Any] = []
 
     def recording_ids() -> Iterator[Any]:
@@ -260,6 +264,11 @@ def run(
     return failed
 
 
+def _is_failure(line: bytes) -> bool:
+    """Whether an output line has no reward. Few lines are parsed: most do not have the key with a null."""
+    return b'"reward":null' in line and json.loads(line)["reward"] is None
+
+
 def _error_json(error: AssayError) -> dict[str, str]:
     return {"code": getattr(error, "code", "") or type(error).__name__, "message": str(error)}
 
@@ -276,9 +285,9 @@ def _open(source: str | None) -> BinaryIO:
     return sys.stdin.buffer if source in (None, "-") else open(str(source), "rb")
 
 
-def _measure(source: str | None) -> tuple[int | None, int | None]:
+def _measure(source: str | None, text: bool) -> tuple[int | None, int | None]:
     """The number of items and of bytes of a file; None for a stream."""
     if source in (None, "-") or not Path(str(source)).is_file():
         return None, None
     with open(str(source), "rb") as stream:
-        return sum(1 for line in stream if line.strip()), os.fstat(stream.fileno()).st_size
+        return sum(1 for line in stream if text or line.strip()), os.fstat(stream.fileno()).st_size

@@ -6,7 +6,7 @@ async with NatsClient("nats://127.0.0.1:4222") as assay:
     results = await assay.score(["Drink some water.", "You are an idiot."])
 
     ids = await assay.publish("run7", responses)  # durable when this returns
-    async for r in assay.results("run7", durable="trainer"):
+    async for r in assay.results("run7", durable="trainer-run7"):
         ...
 """
 
@@ -142,7 +142,9 @@ class NatsClient(AsyncClient):
         """Yields the results on `assay.v1.rewards.RUN` in the order of the stream, and waits for more.
 
         With `durable`, the service remembers the position: a result is
-        acknowledged when the next one is requested. Without it, each call
+        acknowledged when the next one is requested. A durable belongs to the
+        run that it was created for: with another one, this raises `InputError`.
+        Without `run`, any durable serves. Without `durable`, each call
         starts at sequence number `first` of the stream. Offsets are code
         points. Items that cannot be scored yield no result: they are
         dead-lettered to `assay.v1.dead.*`.
@@ -169,7 +171,11 @@ class NatsClient(AsyncClient):
                 subscribed = nc.jetstream(timeout=timeout).pull_subscribe(
                     subject, durable=durable, stream="ASSAY_REWARDS", config=config
                 )
-                consumer = (nc, await self._unless_disconnected(subscribed, timeout))
+                subscription = await self._unless_disconnected(subscribed, timeout)
+                if durable and run != ">":
+                    info = await self._unless_disconnected(subscription.consumer_info(), timeout)
+                    _check_filter(info.config, durable, subject)
+                consumer = (nc, subscription)
             try:
                 return list(await self._unless_disconnected(_fetch(consumer[1]), timeout))
             except JetStreamError:
@@ -379,6 +385,16 @@ def _timeout_header(timeout: float) -> dict[str, str]:
 def _raw(reply: Any) -> _wire.RawResponse:
     headers = {k.lower(): v for k, v in (reply.headers or {}).items()}
     return _wire.RawResponse(int(headers.get("nats-service-error-code") or 200), headers, reply.data)
+
+
+def _check_filter(config: Any, durable: str, subject: str) -> None:
+    """Raises where a durable yields other results: an existing one keeps its filter without an error."""
+    found = getattr(config, "filter_subjects", None) or [config.filter_subject or ">"]
+    if found != [subject]:
+        raise InputError(
+            f"the durable {durable!r} exists and yields {', '.join(found)}, not {subject}:"
+            " use another name for each run"
+        )
 
 
 async def _fetch(subscription: Any) -> list[Any]:

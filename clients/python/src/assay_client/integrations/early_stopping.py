@@ -17,8 +17,8 @@ they share:
   reward function that scores the completions. The running reward at the event
   may be larger, if the model judges a short text as a whole at its end
   (`whole_characters`).
-- A rollout continues without early stopping if its session fails because the
-  service is unavailable, with a warning.
+- A rollout continues without early stopping, with a warning, if its session fails
+  because the service is unavailable: at the beginning after the retries of the client.
 """
 
 from __future__ import annotations
@@ -29,7 +29,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .. import APIConnectionError, AsyncClient, LiveEvent, Options, Result, ServiceUnavailableError
+from .. import (
+    APIConnectionError,
+    AsyncClient,
+    AsyncLive,
+    LiveEvent,
+    Options,
+    Result,
+    ServiceUnavailableError,
+)
 
 log = logging.getLogger("assay_client")
 
@@ -238,31 +246,35 @@ class _Feed:
 
     def __init__(self, client: AsyncClient, prompt: str | None, options: Options, model: str | None) -> None:
         self._opening = client.live(prompt=prompt, options=options, model=model)
-        self._live: Any = None
+        self._live: AsyncLive | None = None
         self._failed = False
 
     async def send(self, text: str) -> list[LiveEvent]:
         if self._failed or not text:
             return []
         try:
-            if self._live is None:
-                self._live = await self._opening.__aenter__()
-            return list(await self._live.feed(text))
+            return list(await (await self._session()).feed(text))
         except UNAVAILABLE as e:
             self._fail(e)
             return []
 
     async def finish(self) -> tuple[list[LiveEvent], Result | None]:
-        if self._failed or self._live is None:
+        if self._failed:
             return [], None
         events = []
         try:
-            async for event in self._live.events(_nothing()):  # within the timeout of the client
+            live = await self._session()  # a response without text has a reward too
+            async for event in live.events(_nothing()):  # within the timeout of the client
                 events.append(event)
-            return events, self._live.result
+            return events, live.result
         except UNAVAILABLE as e:
             self._fail(e)
             return events, None
+
+    async def _session(self) -> AsyncLive:
+        if self._live is None:
+            self._live = await self._opening.__aenter__()
+        return self._live
 
     async def aclose(self) -> None:
         if self._live is not None:

@@ -113,7 +113,9 @@ class AssayStoppingCriteria(StoppingCriteria):
             raise ValueError(f"{len(prompts)} prompts for {batch} sequences")
         self._seen = seen  # the first call comes after the first token
         for prompt in prompts:
-            live, decoder = self._open(prompt), TokenDecoder(self._tokenizer)
+            # Where one was refused for the whole time of the retries, the next would wait as long in vain.
+            failed = bool(self._rows) and self._rows[-1].failed
+            live, decoder = None if failed else self._open(prompt), TokenDecoder(self._tokenizer)
             self._rows.append(_Row(prompt, live, decoder, Watch(self._when)))
 
     def _open(self, prompt: str | None) -> Live | None:
@@ -135,7 +137,9 @@ class AssayStoppingCriteria(StoppingCriteria):
             row.wait()
         for row in self._rows:
             if row.stopped:
-                row.score_kept(self._open(row.prompt) if rewards else None)
+                row.close()  # before it needs another place for a session
+                if rewards:
+                    row.score_kept(self._open(row.prompt))
         outcomes = [row.outcome() for row in self._rows]
         self._sessions.close()
         return outcomes
@@ -160,6 +164,10 @@ class _Row:
     @property
     def stopped(self) -> bool:
         return self._watch.stopped
+
+    @property
+    def failed(self) -> bool:
+        return self._live is None
 
     @property
     def done(self) -> bool:
@@ -220,10 +228,14 @@ class _Row:
         except UNAVAILABLE as e:
             self._fail(e)
 
-    def score_kept(self, live: Live | None) -> None:
-        """Begins to score the text that is kept in a session of its own: the first one received more."""
+    def close(self) -> None:
+        """Ends the session."""
         if self._live is not None:
             self._live.close()
+        self._live = None
+
+    def score_kept(self, live: Live | None) -> None:
+        """Begins to score the text that is kept in a session of its own: the first one received more."""
         self._live = live
         if live is None:
             return
