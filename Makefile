@@ -26,6 +26,10 @@ ASSISTANT := $(foreach set,harmless documents responses gptfuzz jailbreakbench,$
 unraced = go list -test -f '{{.ImportPath}} {{join .Deps " "}}' ./... \
 	| awk '$$2 !~ /^\[/ && ($$1 ~ /\/segmenter$$/ || / github\.com\/sugarme\/gotch( |$$)/) { sub(/\.test$$/, "", $$1); print $$1 }' | sort -u
 
+# The libraries that bin/assay loads from outside the directories of the system: those of libtorch and CUDA, wherever
+# LIBTORCH is.
+libraries = ldd bin/assay | awk '$$3 ~ /^\// && $$3 !~ /^\/(usr\/)?lib(32|64)?\// { print $$3 }'
+
 .PHONY: help setup build run install test test-clients test-console test-all test-k8s test-docs lab reference bench chaos hostile fuzz sanitize audit lint model model-report image image-test clean check-go
 
 help: ## list the targets
@@ -39,8 +43,12 @@ check-go:
 setup: check-go ## install and prepare all that a build needs (DEVICE=cuda: with CUDA; LIBTORCH=DIR: use that libtorch)
 	@GOWORK=off go run ./rewardmodel/encoder/setup $(if $(DEVICE),-device $(DEVICE))
 
+# The binary also searches the libraries where install copies them, so that root installs it without a build.
 build: setup ## compile bin/assay
-	go build -buildvcs=auto -o bin/assay ./sidecar
+	go build -buildvcs=auto -ldflags '-r $$ORIGIN/../lib/assay' -o bin/assay ./sidecar
+
+bin/assay:
+	$(MAKE) build
 
 lab: build ## compile bin/assay-lab, which measures bin/assay and reproduces the paper's experiments
 	go build -buildvcs=auto -o bin/assay-lab ./lab
@@ -107,10 +115,11 @@ lint: setup ## check the formatting, go vet, golangci-lint, the GitHub workflows
 	go run $(ACTIONLINT)
 	docs/check.py
 
-install: build ## install under PREFIX (/usr/local): the binary, the libraries that it loads, the shipped model
+install: bin/assay ## install bin/assay under PREFIX (/usr/local), the libraries that it loads, the shipped model
+	@libraries=$$($(libraries)); test -n "$$libraries" || { echo "bin/assay loads no library of libtorch: make build"; exit 1; }
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/assay $(DESTDIR)$(PREFIX)/share/assay/models
-	go build -buildvcs=auto -ldflags "-r $(PREFIX)/lib/assay" -o $(DESTDIR)$(PREFIX)/bin/assay ./sidecar
-	ldd bin/assay | awk '$$3 ~ /\/(torch|nvidia)\// { print $$3 }' | xargs install -t $(DESTDIR)$(PREFIX)/lib/assay
+	install bin/assay $(DESTDIR)$(PREFIX)/bin/assay
+	$(libraries) | xargs -d '\n' install -t $(DESTDIR)$(PREFIX)/lib/assay
 	cp -r models/default $(DESTDIR)$(PREFIX)/share/assay/models/
 
 model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../shared/data)

@@ -31,6 +31,10 @@ func (r *Registry) RemoveOrphans(ctx context.Context, age time.Duration) error {
 	return r.objects.removeOrphans(ctx, age)
 }
 
+func (r *Registry) RemoveAbandoned(ctx context.Context, uploading string, age time.Duration) error {
+	return r.removeAbandoned(ctx, uploading, age)
+}
+
 func (r *Registry) ObjectInfo(ctx context.Context, name string) (*jetstream.ObjectInfo, error) {
 	info, _, err := r.objects.info(ctx, name)
 	return info, err

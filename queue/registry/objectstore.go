@@ -76,6 +76,22 @@ func (o *objectStore) info(ctx context.Context, name string) (*jetstream.ObjectI
 	return &info, msg.Sequence, nil
 }
 
+// olderThan reports whether the last change of an object has the given age.
+func (o *objectStore) olderThan(ctx context.Context, name string, age time.Duration) (bool, error) {
+	msg, err := o.values.Read(ctx, SubjectNames+encodeName(name))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return true, nil // removed by another process
+	}
+	if err != nil {
+		return false, err
+	}
+	info, err := o.stream.Info(ctx)
+	if err != nil {
+		return false, err
+	}
+	return info.TimeStamp.Sub(msg.Time) >= age, nil // both are times of the server
+}
+
 func encodeName(name string) string { return base64.URLEncoding.EncodeToString([]byte(name)) }
 
 // chunks counts the stored chunks of an object.

@@ -173,6 +173,36 @@ func TestSweep(t *testing.T) {
 	require.NoError(t, r.Download(ctx, m, filepath.Join(t.TempDir(), "v1")))
 }
 
+// Files that no record names, as of a training run that died before it registered its candidate, are removed once they
+// are old.
+func TestSweepOfAbandonedFiles(t *testing.T) {
+	t.Parallel()
+	ctx := jstest.Context(t)
+	r := openRegistry(t, queuetest.Open(t, queuetest.Config(t)))
+	promoted := upload(t, r, "v1", checkpointDirectory(t, 5, weightBytes))
+	require.NoError(t, r.Register(ctx, promoted))
+	upload(t, r, "org/v2", checkpointDirectory(t, 6, 10))
+	upload(t, r, "v3", checkpointDirectory(t, 7, 10))
+	require.NoError(t, r.Register(ctx, retrain.Model{Version: "v3", State: retrain.StateRejected}))
+	require.NoError(t, r.PutObject(ctx, "holdout", []byte("{}")))
+	stored := func(version string) bool {
+		info, err := r.ObjectInfo(ctx, registry.Token(version)+"/model.safetensors")
+		require.NoError(t, err)
+		return info != nil
+	}
+	require.NoError(t, r.RemoveAbandoned(ctx, "v4", time.Hour))
+	require.True(t, stored("org/v2"), "it may be about to be registered")
+	require.True(t, stored("v3"))
+	require.NoError(t, r.RemoveAbandoned(ctx, "org/v2", 0))
+	require.True(t, stored("org/v2"), "its upload is repeated")
+	require.False(t, stored("v3"))
+	require.NoError(t, r.RemoveAbandoned(ctx, "v4", 0))
+	require.False(t, stored("org/v2"))
+	require.NoError(t, r.Download(ctx, promoted, filepath.Join(t.TempDir(), "v1")))
+	_, err := r.GetObject(ctx, "holdout")
+	require.NoError(t, err)
+}
+
 // A damaged object never becomes a directory.
 func TestDamage(t *testing.T) {
 	t.Parallel()

@@ -33,6 +33,9 @@ func (r *Registry) Upload(ctx context.Context, version, dir string) (map[string]
 	if err := r.objects.removeOrphans(ctx, orphanAge); err != nil {
 		return nil, fmt.Errorf("storing model %s: %w", version, err)
 	}
+	if err := r.removeAbandoned(ctx, version, abandonedAge); err != nil {
+		return nil, fmt.Errorf("storing model %s: %w", version, err)
+	}
 	free := func(ctx context.Context) error {
 		m, err := r.Model(ctx, version)
 		switch {

@@ -24,9 +24,11 @@ import (
 // job describes the data of a training run. It is stored once, so that a resumed
 // run trains on the same bags.
 type job struct {
-	Base   string
-	Anchor string // the best version so far
-	Data   Data
+	Base string
+	// Revision is that of Current when Base was chosen; 0, as stored by older releases: unknown.
+	Revision uint64 `json:",omitzero"`
+	Anchor   string // the best version so far
+	Data     Data
 	// Holdout has the current labels of the hold-out, which the next promotion
 	// freezes, and HoldoutAspects those that name aspects; see feedback.StoreLabels.
 	Holdout        map[string]bool
@@ -173,7 +175,7 @@ func (t *trainingRun) choose(ctx context.Context, s Status, j *job) (selection, 
 	for _, id := range all[:min(len(all), t.cfg.Probe)] {
 		sel.probe[id] = true
 	}
-	j.Base, j.Anchor = s.Base, current.anchor()
+	j.Base, j.Revision, j.Anchor = s.Base, current.Revision, current.anchor()
 	j.Data.Training, j.Data.Trigger, j.Data.Reason, j.Data.Through = t.id, s.Trigger, s.Reason, s.Through
 	j.Data.Bags, j.Data.HeldOut, j.Data.Digest = len(sel.train), len(sel.holdout), digest(sel.train)
 	j.Data.Raters = t.Labels.Index().Stats(split, since, aspects...).Raters

@@ -117,6 +117,8 @@ type process struct {
 	worker func(ctx context.Context) error // nil: trains immediately
 	ttl    time.Duration                   // of the lease; 0: longer than any test
 	before func(call int)                  // runs before each call, from 1; nil: nothing
+	verify func() error                    // of an uploaded version, with the state locked; nil: it can serve
+	freeze func() error                    // runs before Freeze, with the state locked; nil: nothing
 
 	metrics *Metrics
 	tracer  *trace.Tracer
@@ -246,7 +248,15 @@ func (p *process) HoldoutSalt(context.Context) ([]byte, error) {
 }
 
 func (p *process) Freeze(_ context.Context, labels map[feedback.Hash]feedback.Labels, _ string) error {
-	_, err := do(p, func() (int, error) { p.frozen = labels; return 0, nil })
+	_, err := do(p, func() (int, error) {
+		if p.freeze != nil {
+			if err := p.freeze(); err != nil {
+				return 0, err
+			}
+		}
+		p.frozen = labels
+		return 0, nil
+	})
 	return err
 }
 
@@ -288,7 +298,12 @@ func (p *process) Directory(_ context.Context, version string) (string, error) {
 }
 
 func (p *process) Verify(context.Context, Model) error {
-	_, err := do(p, func() (int, error) { return 0, nil })
+	_, err := do(p, func() (int, error) {
+		if p.verify != nil {
+			return 0, p.verify()
+		}
+		return 0, nil
+	})
 	return err
 }
 
@@ -389,6 +404,18 @@ func (f *fleet) kinds() (out []EventKind) {
 	for _, e := range f.events {
 		if e.Kind != EventTrainingResumed && e.Kind != EventTrainingProgress {
 			out = append(out, e.Kind)
+		}
+	}
+	return out
+}
+
+// resumed returns why training runs were resumed, in order.
+func (f *fleet) resumed() (out []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.events {
+		if e.Kind == EventTrainingResumed {
+			out = append(out, e.Reason)
 		}
 	}
 	return out

@@ -185,13 +185,17 @@ func (l *Loop) once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.lastError = nil // of a training run that another replica has ended
 	return l.execute(ctx, next, "")
 }
 
-// resume continues a training run that this replica owned before a restart, or
-// whose owner sends no heartbeat.
+// resume continues a training run that this replica owned before a restart or a
+// retryable error, or whose owner sends no heartbeat.
 func (l *Loop) resume(ctx context.Context, status Status) error {
 	why := "its process was restarted"
+	if l.lastError != nil {
+		why = fmt.Sprintf("its last attempt failed: %v", l.lastError)
+	}
 	if status.Owner != l.cfg.Replica {
 		if !l.staleness.check(status, time.Now(), l.cfg.TTL) {
 			return nil

@@ -2,6 +2,7 @@ package retrain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -229,6 +230,59 @@ func TestLoopKeepsConcurrentPromotions(t *testing.T) {
 	require.Equal(t, ResultRejected, out.Result)
 	require.Equal(t, "mine", f.current.Version)
 	require.Contains(t, out.Reason, "mine became current")
+}
+
+// A candidate that is rolled back before its training run has ended does not become
+// current again, although its base is current again.
+func TestLoopKeepsARollbackOfItsCandidate(t *testing.T) {
+	f := newFleet()
+	f.label(0, 60)
+	p := &process{freeze: func() error {
+		f.current = Current{Version: "base-1", Since: time.Now(), By: "eve", Reason: "rewards look odd", Revision: f.current.Revision + 1}
+		return errors.New("the store is full")
+	}}
+	defer f.start(t, "a", t.TempDir(), p)()
+	out := f.ended(t, 1)
+	require.Equal(t, ResultRejected, out.Result)
+	require.Contains(t, out.Reason, "rewards look odd")
+	require.Equal(t, "base-1", f.current.Version)
+	require.Equal(t, 1, f.changes)
+	require.Equal(t, StateRejected, f.models[out.Version].State)
+	require.Empty(t, f.files)
+	require.Nil(t, f.frozen)
+	require.Equal(t, []string{"its last attempt failed: the store is full"}, f.resumed())
+}
+
+// A candidate that is rejected after its files were stored leaves none behind.
+func TestLoopRemovesTheFilesOfARejectedCandidate(t *testing.T) {
+	f := newFleet()
+	f.label(0, 60)
+	p := &process{verify: func() error {
+		f.models["mine"] = Model{Version: "mine", State: StateInitial}
+		f.current = f.current.next("mine", "eve", "by hand")
+		f.current.Revision++
+		return errors.New("the store does not respond")
+	}}
+	defer f.start(t, "a", t.TempDir(), p)()
+	out := f.ended(t, 1)
+	require.Equal(t, ResultRejected, out.Result)
+	require.Equal(t, "mine", f.current.Version)
+	require.Empty(t, f.files)
+}
+
+// A base whose files are not stored, as after a start with another --model, ends the
+// training run at its first attempt, with the fix.
+func TestLoopWithoutTheFilesOfItsBase(t *testing.T) {
+	f := newFleet()
+	f.label(0, 60)
+	f.lost = "base-1"
+	defer f.start(t, "a", t.TempDir(), &process{})()
+	out := f.ended(t, 1)
+	require.Equal(t, ResultFailed, out.Result)
+	require.Equal(t, 1, out.Failures)
+	require.Contains(t, out.Reason, "start with the --model that was current")
+	require.Contains(t, out.Reason, "base-1")
+	require.Empty(t, f.resumed())
 }
 
 func TestOperator(t *testing.T) {

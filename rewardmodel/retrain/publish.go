@@ -20,6 +20,10 @@ func (t *trainingRun) reject(ctx context.Context, m Model) (Outcome, error) {
 	if err := t.register(ctx, m); err != nil {
 		return Outcome{}, err
 	}
+	// An earlier attempt may have stored them.
+	if err := t.Models.Remove(ctx, m.Version); err != nil {
+		return Outcome{}, err
+	}
 	out := Outcome{Result: ResultRejected, Version: m.Version, Reason: m.Reason, Through: m.Data.Through}
 	t.log.Warn().Str("version", m.Version).Str("reason", m.Reason).Msg("the candidate is rejected")
 	return out, t.emit(ctx, Event{Kind: EventRejected, Version: m.Version, Reason: m.Reason, Details: m.Gate, Key: t.id + ".rejected"})
@@ -41,12 +45,11 @@ func (t *trainingRun) register(ctx context.Context, m Model) error {
 	if have.State == m.State {
 		return nil
 	}
-	// Another version became current before this one: it is rejected.
-	return errors.Join(t.Models.Update(ctx, m), t.Models.Remove(ctx, m.Version))
+	return t.Models.Update(ctx, m) // an earlier attempt stored it as promoted, and now it is rejected
 }
 
 // publish stores the candidate, verifies that the stored files can serve, and makes
-// it current, unless another version became current since the training run started.
+// it current, unless the current version changed since the training run started.
 func (t *trainingRun) publish(ctx context.Context, j *job, m Model, better bool) (Outcome, error) {
 	if err := t.phase(ctx, PhasePublishing); err != nil {
 		return Outcome{}, err
@@ -58,6 +61,12 @@ func (t *trainingRun) publish(ctx context.Context, j *job, m Model, better bool)
 	if current.Version != m.Version {
 		if current.Version != j.Base {
 			m.Reason = fmt.Sprintf("%[2]s became current while the candidate was trained and compared with %[1]s", j.Base, current.Version)
+			return t.reject(ctx, m)
+		}
+		// The base may be current again, as after a rollback of this candidate, which an earlier attempt
+		// made current.
+		if j.Revision != 0 && current.Revision != j.Revision {
+			m.Reason = fmt.Sprintf("%s became current again after the training run had started (by %s: %s)", j.Base, current.By, current.Reason)
 			return t.reject(ctx, m)
 		}
 		m.State = StatePromoted

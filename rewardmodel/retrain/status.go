@@ -61,7 +61,7 @@ type Status struct {
 	Bags     int       `json:"bags,omitzero"`
 	HeldOut  int       `json:"held_out,omitzero"`
 	Progress *Progress `json:"progress,omitzero"`
-	Attempt  int       `json:"attempt,omitzero"` // 1 for the first; more after the death of a service
+	Attempt  int       `json:"attempt,omitzero"` // 1 for the first; more after the death of a service or a retryable error
 	// Interrupted counts how often its child process was killed.
 	Interrupted int  `json:"interrupted,omitzero"`
 	Refreeze    bool `json:"refreeze,omitzero"` // see TrainingRequest
@@ -133,7 +133,7 @@ const (
 	EventRolledBack       EventKind = "model.rolledback"  // an earlier version is current again
 	EventLoadFailed       EventKind = "model.load_failed" // a replica cannot load the current version and serves another
 	EventTrainingStarted  EventKind = "training.started"
-	EventTrainingResumed  EventKind = "training.resumed"  // after the death of a process
+	EventTrainingResumed  EventKind = "training.resumed"  // after the death of a process or a retryable error
 	EventTrainingProgress EventKind = "training.progress" // a stage of an epoch starts
 	EventTrainingFailed   EventKind = "training.failed"
 	EventTrainingCanceled EventKind = "training.canceled" // an operator stopped a run, or withdrew a request

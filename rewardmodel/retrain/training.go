@@ -92,7 +92,11 @@ func (t *trainingRun) run(ctx context.Context) (Outcome, error) {
 	}
 	base, err := t.Directories.Directory(ctx, job.Base)
 	if err != nil {
-		return Outcome{}, fmt.Errorf("the current model %s: %w", job.Base, err)
+		err = fmt.Errorf("the current model %s: %w", job.Base, err)
+		if errors.Is(err, ErrNoFiles) || errors.Is(err, ErrNoModel) { // as after a start with another --model
+			err = workError{err} // a retry does not help
+		}
+		return Outcome{}, err
 	}
 	candidate, err := step(ctx, "train", func(ctx context.Context) (Model, error) { return t.train(ctx, base) })
 	if err != nil {
@@ -219,8 +223,8 @@ func (t *trainingRun) interrupted(ctx context.Context, err error) error {
 	return workError{err}
 }
 
-// workError marks an error of the worker, as opposed to a retryable one of a store
-// or a disk.
+// workError marks an error of the worker, or of a model that cannot be loaded, as
+// opposed to a retryable one of a store or a disk.
 type workError struct{ error }
 
 func (e workError) Unwrap() error { return e.error }
@@ -244,6 +248,9 @@ func noSpace(err error) bool {
 func (t *trainingRun) explain(err error) error {
 	if noSpace(err) {
 		return fmt.Errorf("no space left on the disk of %s: free some, or move the data directory to a larger disk: %w", t.cfg.Dir, err)
+	}
+	if errors.Is(err, ErrNoFiles) || errors.Is(err, ErrNoModel) {
+		return fmt.Errorf("promote a version whose files are stored, or start with the --model that was current: %w", err)
 	}
 	return err
 }

@@ -25,7 +25,7 @@ type CheckpointDirs struct {
 	registry *registry.Registry // nil until the streams are open, and without NATS
 	// fetches limits the downloads for requests that pin a version.
 	fetches *rate.Limiter
-	// needed returns a predicate for the versions to keep in the cache; nil: keep all.
+	// needed returns a predicate for the versions to keep in the cache; nil until the registry is open: keep all.
 	needed func(ctx context.Context) func(version string) bool
 	// Load checks that the checkpoint in a directory can be loaded; nil in a process that does not serve.
 	Load func(ctx context.Context, dir string) error
@@ -44,16 +44,17 @@ func NewCheckpointDirs(initial, model, cache string) *CheckpointDirs {
 }
 
 // Directory implements retrain.Directories. Cached files are verified after the download and again when they are loaded.
+// A download first removes cached versions that are not needed.
 func (f *CheckpointDirs) Directory(ctx context.Context, version string) (string, error) {
 	dir, missing, err := f.find(ctx, version)
 	if err != nil || missing == nil {
 		return dir, err
 	}
-	return dir, f.registry.Download(ctx, *missing, dir)
+	return dir, f.download(ctx, *missing, dir)
 }
 
-// Pinned is Folder for a version that a request pins. A download counts against the rate limit, and first removes cached
-// versions that are not needed. Beyond the rate limit, the error is a *rewardmodel.OverloadedError.
+// Pinned is Directory for a version that a request pins. A download counts against the rate limit. Beyond it, the error
+// is a *rewardmodel.OverloadedError.
 func (f *CheckpointDirs) Pinned(ctx context.Context, version string) (string, error) {
 	dir, missing, err := f.find(ctx, version)
 	if err != nil || missing == nil {
@@ -73,14 +74,22 @@ func (f *CheckpointDirs) Pinned(ctx context.Context, version string) (string, er
 	return dir, nil
 }
 
-// fetch removes cached versions that are not needed, and downloads a model to dir.
+// fetch is download for a request: without room made first, requests could fill the disk.
 func (f *CheckpointDirs) fetch(ctx context.Context, m retrain.Model, dir string) error {
-	if f.needed != nil {
-		if err := f.prune(f.needed(ctx)); err != nil {
-			return fmt.Errorf("make room for model %s: %w", m.Version, err)
-		}
+	if err := f.prune(ctx); err != nil {
+		return fmt.Errorf("make room for model %s: %w", m.Version, err)
 	}
 	return f.registry.Download(ctx, m, dir)
+}
+
+// download removes cached versions that are not needed, and downloads a model to dir. It downloads also if it cannot
+// remove one, since the fleet serves the model, or is about to.
+func (f *CheckpointDirs) download(ctx context.Context, m retrain.Model, dir string) error {
+	pruned := f.prune(ctx)
+	if err := f.registry.Download(ctx, m, dir); err != nil {
+		return errors.Join(err, pruned)
+	}
+	return nil
 }
 
 // find returns the directory of a version, and its record if it must be downloaded to that directory.
@@ -116,7 +125,7 @@ func (f *CheckpointDirs) Verify(ctx context.Context, m retrain.Model) error {
 	if err := os.RemoveAll(dir); err != nil { // left by an earlier attempt
 		return err
 	}
-	if err := f.registry.Download(ctx, m, dir); err != nil {
+	if err := f.download(ctx, m, dir); err != nil {
 		return err
 	}
 	if err := verify(ctx, dir); err != nil || f.Load == nil {
@@ -143,7 +152,11 @@ func verify(ctx context.Context, dir string) error {
 const minCacheAge = 10 * time.Minute
 
 // prune removes cached versions that are no longer needed.
-func (f *CheckpointDirs) prune(keep func(version string) bool) error {
+func (f *CheckpointDirs) prune(ctx context.Context) error {
+	if f.needed == nil {
+		return nil
+	}
+	keep := f.needed(ctx)
 	entries, err := os.ReadDir(f.cache)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // no downloads yet

@@ -20,8 +20,6 @@ type follower struct {
 	monitor  *monitor
 	journal  retrain.Journal
 	dirs     *CheckpointDirs
-	statuses retrain.Statuses
-	currents retrain.Currents
 	log      zerolog.Logger
 	reported string // the last failure, "" after a success
 }
@@ -75,7 +73,7 @@ func (f *follower) serve(ctx context.Context, wanted retrain.Current) error {
 			Msg("promoted model version loaded")
 	}
 	f.monitor.watch(wanted.Version, aspectsOf(f.versions, wanted.Version))
-	if err := f.dirs.prune(f.needed(ctx, wanted)); err != nil {
+	if err := f.dirs.prune(ctx); err != nil {
 		f.log.Warn().Err(err).Msg("cannot remove cached models that are no longer needed")
 	}
 	return nil
@@ -86,29 +84,6 @@ func (f *follower) loads(version string) bool {
 	return slices.ContainsFunc(f.versions.List(), func(v versions.Status) bool {
 		return v.Version == version && v.Error == ""
 	})
-}
-
-// needed returns a predicate for the versions to keep in the cache: those that are loaded, those to roll back to, and the
-// one that a training run is compared with.
-func (f *follower) needed(ctx context.Context, current retrain.Current) func(version string) bool {
-	status, err := f.statuses.Status(ctx)
-	if err != nil {
-		return func(string) bool { return true } // keep all for now
-	}
-	keep := append([]string{current.Version, status.Base}, current.Previous...)
-	for _, v := range f.versions.List() {
-		keep = append(keep, v.Version)
-	}
-	return func(version string) bool { return slices.Contains(keep, version) }
-}
-
-// neededNow is needed for the current version.
-func (f *follower) neededNow(ctx context.Context) func(version string) bool {
-	current, err := f.currents.Current(ctx)
-	if err != nil {
-		return func(string) bool { return true } // keep all for now
-	}
-	return f.needed(ctx, current)
 }
 
 // reportFailure logs and publishes a failure to load the current version, and not the same failure of a retry again.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -46,7 +47,20 @@ func readHistory(t *testing.T, url string, js jetstream.JetStream) history {
 	t.Helper()
 	s := history{states: map[string]retrain.State{}}
 	const limit = 1000
-	processtest.Fetch(t, fmt.Sprintf("%s/v1/events?n=%d", url, limit), &s.events)
+	at := &endpoint{}
+	at.up(url)
+	fetch := func(path string, into any) {
+		t.Helper()
+		var r reply
+		require.Eventually(t, func() bool {
+			r, _ = at.call(http.DefaultClient, http.MethodGet, path, "")
+			return r.code != http.StatusServiceUnavailable // a stream may have no leader, as after the restart of a server
+		}, processtest.Timeout, 50*time.Millisecond, path)
+		require.NoError(t, r.err)
+		require.Equal(t, http.StatusOK, r.code, string(r.body))
+		require.NoError(t, json.Unmarshal(r.body, into))
+	}
+	fetch(fmt.Sprintf("/v1/events?n=%d", limit), &s.events)
 	require.Less(t, len(s.events), limit, "the events are complete")
 	var models struct {
 		Data []struct {
@@ -54,7 +68,7 @@ func readHistory(t *testing.T, url string, js jetstream.JetStream) history {
 			State   retrain.State `json:"state"`
 		} `json:"data"`
 	}
-	processtest.Fetch(t, url+"/v1/models", &models)
+	fetch("/v1/models", &models)
 	for _, m := range models.Data {
 		s.states[m.Version] = m.State
 	}

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -81,6 +82,7 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 		versions: versions, log: cfg.Log, ranking: semaphore.NewWeighted(1),
 		operator: retrain.Operator{Models: registry, Currents: registry, Statuses: registry, Journal: registry, Replica: cfg.Replica.ID, Metrics: metrics},
 	}
+	cfg.Dirs.needed = l.needed
 	l.damaged = newDamagedRecords(registry, cfg.Replica.ID, q, cfg.Log)
 	var signals retrain.Signals = noSignals{}
 	if versions != nil {
@@ -122,10 +124,8 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 // cannot be loaded, the initial model serves until a retry succeeds.
 func (l *Learning) Join(ctx context.Context, pin string) error {
 	follow := &follower{
-		replica: l.operator.Replica, versions: l.versions, monitor: l.monitor, journal: l.registry, statuses: l.registry,
-		currents: l.registry, dirs: l.dirs, log: l.log,
+		replica: l.operator.Replica, versions: l.versions, monitor: l.monitor, journal: l.registry, dirs: l.dirs, log: l.log,
 	}
-	l.dirs.needed = follow.neededNow
 	if pin != "" {
 		if err := l.versions.Promote(ctx, pin); err != nil {
 			return fmt.Errorf("--pin %s: %w", pin, err)
@@ -142,6 +142,28 @@ func (l *Learning) Join(ctx context.Context, pin string) error {
 	}
 	l.follow = follow
 	return nil
+}
+
+// needed returns a predicate for the versions to keep in the cache: those that are loaded, those that a training run is
+// compared with, and the targets of the next two rollbacks. The store may have older ones too; a rollback to one of them
+// downloads it again.
+func (l *Learning) needed(ctx context.Context) func(version string) bool {
+	all := func(string) bool { return true }
+	current, err := l.registry.Current(ctx)
+	if err != nil {
+		return all // for now
+	}
+	status, err := l.registry.Status(ctx)
+	if err != nil {
+		return all
+	}
+	keep := append([]string{current.Version, current.Anchor, status.Base}, current.Previous[max(0, len(current.Previous)-2):]...)
+	if l.versions != nil {
+		for _, v := range l.versions.List() {
+			keep = append(keep, v.Version)
+		}
+	}
+	return func(version string) bool { return slices.Contains(keep, version) }
 }
 
 // Run follows the current version, monitors and trains until ctx ends. It returns once all of them have stopped.
