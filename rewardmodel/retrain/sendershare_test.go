@@ -26,16 +26,23 @@ func (f *fleet) flood(n int) {
 // collected returns the bags of a training run under a limit on the share of a sender.
 func (f *fleet) collected(t *testing.T, share float64, maxBags int) (trained map[string]bag.Label, j *job) {
 	t.Helper()
+	policy := testPolicy()
+	policy.MaxSenderShare = share
+	tr, j := f.collect(t, policy, maxBags)
+	return readBags(t, tr.path("bags.jsonl")), j
+}
+
+// collect does the first step of a training run.
+func (f *fleet) collect(t *testing.T, policy Policy, maxBags int) (*trainingRun, *job) {
+	t.Helper()
 	dir := t.TempDir()
 	p := &process{fleet: f, t: t, died: func() {}}
 	f.status = Status{Phase: PhaseCollecting, ID: "x", Through: f.index.Last(), Base: "base-1"}
-	policy := testPolicy()
-	policy.MaxSenderShare = share
 	l := NewLoop(Config{Dir: dir, MaxBags: maxBags}, policy, Parts{p, p, p, p, p, p, p, p, p, nil}, zerolog.Nop())
 	tr := &trainingRun{Loop: l, id: "x", dir: filepath.Join(dir, "x"), lease: &lease{store: p, now: time.Now, ttl: time.Minute, status: f.status}}
 	j, err := tr.collect(t.Context())
 	require.NoError(t, err)
-	return readBags(t, tr.path("bags.jsonl")), j
+	return tr, j
 }
 
 // bySender counts labels by whether they are of the flood.
@@ -65,13 +72,7 @@ func TestCollectKeepsThePrompt(t *testing.T) {
 	}
 	f.records[len(f.records)-1].Record.Bag.Prompt = "Another one"
 
-	dir := t.TempDir()
-	p := &process{fleet: f, t: t, died: func() {}}
-	f.status = Status{Phase: PhaseCollecting, ID: "x", Through: f.index.Last(), Base: "base-1"}
-	l := NewLoop(Config{Dir: dir, MaxBags: 1000}, testPolicy(), Parts{p, p, p, p, p, p, p, p, p, nil}, zerolog.Nop())
-	tr := &trainingRun{Loop: l, id: "x", dir: filepath.Join(dir, "x"), lease: &lease{store: p, now: time.Now, ttl: time.Minute, status: f.status}}
-	_, err := tr.collect(t.Context())
-	require.NoError(t, err)
+	tr, _ := f.collect(t, testPolicy(), 1000)
 	n := 0
 	for _, name := range []string{"bags.jsonl", "holdout.jsonl"} {
 		file, err := os.Open(tr.path(name))

@@ -337,7 +337,7 @@ func (l *Learning) secondOpinion(ctx context.Context, pool []feedback.Scored) []
 	req := rewardmodel.Request{Model: other, Options: rewardmodel.Options{Instances: new(false)}, Internal: true}
 	least, err := feedback.RankContext(ctx, pool, maxSecondOpinions, feedback.RankOptions{})
 	if err != nil {
-		return pool // the caller has left
+		return pool // ctx is done
 	}
 	for _, c := range least {
 		req.Responses = append(req.Responses, localmodel.ItemOf(pool[first[c.ID]].Bag))
