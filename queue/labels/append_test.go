@@ -38,6 +38,13 @@ func TestFeedbackOfOneRater(t *testing.T) {
 	labelstest.Accepts(t, f, 0, 1, labelstest.Labeled("x", bag.Violation))
 	require.Equal(t, bag.Violation, labelstest.Records(t, f)["x/"].Record.Bag.Label)
 
+	// A prompt that comes later is stored.
+	withPrompt := labelstest.Labeled("x", bag.Violation)
+	withPrompt.Prompt = "How do I do it?"
+	labelstest.Accepts(t, f, 1, 0, withPrompt)
+	labelstest.Accepts(t, f, 0, 2, withPrompt, labelstest.Labeled("x", bag.Violation))
+	require.Equal(t, withPrompt.Prompt, labelstest.Records(t, f)["x/"].Record.Bag.Prompt)
+
 	// A later time corrects; an earlier one is a duplicate.
 	at := time.Date(2026, 3, 1, 12, 0, 0, 1, time.FixedZone("", 7200))
 	timed := func(label bag.Label, d time.Duration) bag.Bag {

@@ -40,6 +40,7 @@ const (
 	HeaderTime   = "Assay-Time"      // when the rater set the label, in RFC 3339, if known
 	HeaderGroup  = "Assay-Group"     // of responses that are held out together; absent: stored before there were groups
 	HeaderSender = "Assay-Sender"    // hash of who sent it; absent: without a token, or stored before senders were recorded here
+	HeaderPrompt = "Assay-Prompt"    // promptGiven if the record has a prompt; absent: none, or stored before that was recorded
 
 	// Aspects (rules) with a label, separated by commas. Earlier releases ignore
 	// them and read HeaderLabel, which is then the verdict on the whole response.
@@ -50,7 +51,10 @@ const (
 	HeaderScope = "Assay-Label-Scope"
 )
 
-const scopeAspects = "aspects"
+const (
+	scopeAspects = "aspects"
+	promptGiven  = "given"
+)
 
 // labelWithdrawn is the HeaderLabel of a record without a text, which replaces the
 // label that its rater has withdrawn. Earlier releases ignore such a record.
@@ -94,6 +98,9 @@ func setMark(header nats.Header, mark feedback.Mark) {
 	if mark.Sender != (feedback.Hash{}) {
 		header.Set(HeaderSender, mark.Sender.String())
 	}
+	if mark.Prompted {
+		header.Set(HeaderPrompt, promptGiven)
+	}
 	if mark.Time != nil {
 		header.Set(HeaderTime, mark.Time.UTC().Format(time.RFC3339Nano))
 	}
@@ -102,7 +109,7 @@ func setMark(header nats.Header, mark feedback.Mark) {
 // readMark is the inverse of recordSubject and setMark.
 func readMark(subject string, header nats.Header, sequence uint64) (mark feedback.Mark, err error) {
 	id, rater, _ := strings.Cut(strings.TrimPrefix(subject, subjectRecords+"."), ".")
-	mark.Sequence = sequence
+	mark.Sequence, mark.Prompted = sequence, header.Get(HeaderPrompt) == promptGiven
 	if mark.ID, err = feedback.ParseHash(id); err != nil {
 		return mark, err
 	}

@@ -15,17 +15,19 @@ import (
 func TestHeadersKeepTheLabels(t *testing.T) {
 	aspects := map[string]bag.Label{"toxicity": bag.Violation, "refusal": bag.Compliant, "x": bag.Compliant}
 	for name, c := range map[string]struct {
-		labels  feedback.Labels
-		verdict string
-		headers int
+		labels   feedback.Labels
+		prompted bool
+		verdict  string
+		headers  int
 	}{
-		"of the whole response": {feedback.Labels{Whole: bag.Violation}, "violation", 3},
-		"of aspects":            {feedback.Labels{Aspects: aspects}, "violation", 6},
-		"of both":               {feedback.Labels{Whole: bag.Compliant, Aspects: aspects}, "compliant", 5},
-		"of a compliant aspect": {feedback.Labels{Aspects: map[string]bag.Label{"x": bag.Compliant}}, "compliant", 5},
+		"of the whole response": {feedback.Labels{Whole: bag.Violation}, false, "violation", 3},
+		"with a prompt":         {feedback.Labels{Whole: bag.Violation}, true, "violation", 4},
+		"of aspects":            {feedback.Labels{Aspects: aspects}, false, "violation", 6},
+		"of both":               {feedback.Labels{Whole: bag.Compliant, Aspects: aspects}, false, "compliant", 5},
+		"of a compliant aspect": {feedback.Labels{Aspects: map[string]bag.Label{"x": bag.Compliant}}, false, "compliant", 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mark := feedback.Mark{ID: feedback.HashOf("a"), Rater: feedback.HashOf("r"), Text: feedback.HashOf("t"), Labels: c.labels, Sender: feedback.HashOf("token"), Sequence: 3}
+			mark := feedback.Mark{ID: feedback.HashOf("a"), Rater: feedback.HashOf("r"), Text: feedback.HashOf("t"), Labels: c.labels, Prompted: c.prompted, Sender: feedback.HashOf("token"), Sequence: 3}
 			header := nats.Header{}
 			setMark(header, mark)
 			require.Len(t, header, c.headers)

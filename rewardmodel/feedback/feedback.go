@@ -104,6 +104,7 @@ type Mark struct {
 	Text     Hash       // of the text
 	Group    Hash       // of responses that are held out together; zero: none was recorded
 	Sender   Hash       // who sent it; zero: without a token, or none was recorded
+	Prompted bool       // the record has the prompt of the response
 	Time     *time.Time // the rater's
 	Sequence uint64     // of the record in its stream
 }

@@ -69,6 +69,7 @@ type record struct {
 	seconds     int64 // of the rater's time, since 1970
 	nanos       uint32
 	timed       bool // the rater gave a time
+	prompted    bool
 	labels      labelSet
 }
 
@@ -79,7 +80,7 @@ func NewIndex() *Index {
 }
 
 func (x *Index) newRecord(m Mark) record {
-	r := record{rater: m.Rater, text: m.Text, group: m.Group, sender: m.Sender, sequence: m.Sequence, labels: x.names.put(m.Labels)}
+	r := record{rater: m.Rater, text: m.Text, group: m.Group, sender: m.Sender, sequence: m.Sequence, prompted: m.Prompted, labels: x.names.put(m.Labels)}
 	if m.Time != nil {
 		r.timed, r.seconds, r.nanos = true, m.Time.Unix(), uint32(m.Time.Nanosecond())
 	}
@@ -147,7 +148,8 @@ func (x *Index) Erase(id Hash, sequence uint64) {
 // accepted record replaces; 0: none.
 //
 // A record with a later time than the one it replaces is accepted even with the
-// same labels. Without both times, only a record with other labels is.
+// same labels. Without both times, only a record with other labels is, or one that adds
+// the prompt.
 func (x *Index) Check(m Mark) (v Verdict, replaces uint64) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -203,7 +205,7 @@ func (x *Index) corrects(m Mark, own record) bool {
 		}
 	}
 	labels, known := x.names.set(m.Labels)
-	return !known || labels != own.labels
+	return !known || labels != own.labels || m.Prompted && !own.prompted
 }
 
 // Last returns the highest sequence of the index.

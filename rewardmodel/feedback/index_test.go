@@ -46,6 +46,11 @@ func other(m feedback.Mark) feedback.Mark {
 	return m
 }
 
+func prompted(m feedback.Mark) feedback.Mark {
+	m.Prompted = true
+	return m
+}
+
 func TestCheck(t *testing.T) {
 	const timeless = 0
 	for _, c := range []struct {
@@ -80,6 +85,10 @@ func TestCheck(t *testing.T) {
 		{"another label of an aspect", []feedback.Mark{named(mark("a", "r", true, 0, 1), "x=violation")}, named(mark("a", "r", true, 0, 0), "x=compliant"), feedback.Accept, 1},
 		{"the same aspects", []feedback.Mark{named(mark("a", "r", true, 0, 1), "x=violation", "y=compliant")}, named(mark("a", "r", true, 0, 0), "y=compliant", "x=violation"), feedback.Duplicate, 1},
 		{"an aspect instead of the whole", []feedback.Mark{mark("a", "r", true, 0, 1)}, named(mark("a", "r", true, 0, 0), "x=violation"), feedback.Accept, 1},
+		{"with its prompt", []feedback.Mark{mark("a", "r", true, timeless, 1)}, prompted(mark("a", "r", true, timeless, 0)), feedback.Accept, 1},
+		{"with its prompt, older", []feedback.Mark{mark("a", "r", true, 2, 1)}, prompted(mark("a", "r", true, 1, 0)), feedback.Duplicate, 1},
+		{"with its prompt again", []feedback.Mark{prompted(mark("a", "r", true, timeless, 1))}, prompted(mark("a", "r", true, timeless, 0)), feedback.Duplicate, 1},
+		{"without its prompt", []feedback.Mark{prompted(mark("a", "r", true, timeless, 1))}, mark("a", "r", true, timeless, 0), feedback.Duplicate, 1},
 		{"the text of a race that was won", []feedback.Mark{mark("a", "r", true, 0, 1), other(mark("a", "s", true, 0, 2))}, other(mark("a", "r", true, 0, 0)), feedback.Accept, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -59,7 +59,8 @@ func ParseRecord(data []byte) (Record, error) {
 func (r Record) Mark(sequence uint64) Mark {
 	return Mark{
 		ID: HashOf(r.Bag.ID), Rater: HashOf(r.Bag.Rater), Labels: LabelsOf(r.Bag),
-		Text: textHash(r.Bag), Group: group(r.Bag), Sender: SenderOf(r.By), Time: r.Bag.Time, Sequence: sequence,
+		Text: textHash(r.Bag), Group: group(r.Bag), Sender: SenderOf(r.By),
+		Prompted: r.Bag.Prompt != "", Time: r.Bag.Time, Sequence: sequence,
 	}
 }
 

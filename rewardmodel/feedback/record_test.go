@@ -104,7 +104,7 @@ func TestMarkOfText(t *testing.T) {
 		b.Prompt, b.Label, b.Rater, b.Time = "p", bag.Compliant, "ann", &at
 		again := feedback.Record{Bag: b}.Mark(8)
 		want := feedback.Mark{
-			ID: feedback.HashOf("id"), Rater: feedback.HashOf("ann"), Text: m.Text, Group: again.Group, Time: &at, Sequence: 8,
+			ID: feedback.HashOf("id"), Rater: feedback.HashOf("ann"), Text: m.Text, Group: again.Group, Prompted: true, Time: &at, Sequence: 8,
 			Labels: feedback.Labels{Whole: bag.Compliant},
 		}
 		if !reflect.DeepEqual(again, want) || m.Labels.Whole != bag.Violation {
