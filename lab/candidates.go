@@ -139,7 +139,11 @@ func (b *labelBench) seed(ctx context.Context, seed uint64) (rows []labelRow, er
 		labeled, now := slices.Clone(order[:b.Start]), start
 		var before []feedback.Score
 		for round := 1; round <= b.Rounds; round++ {
-			labeled = append(labeled, b.next(ask, order, labeled, now, before)...)
+			chosen, err := b.next(ctx, ask, order, labeled, now, before)
+			if err != nil {
+				return nil, err
+			}
+			labeled = append(labeled, chosen...)
 			row := labelRow{seed: seed, ask: ask, round: round}
 			before = now
 			if now, err = b.learn(ctx, &row, labeled, ask != "random" && round < b.Rounds); err != nil {
@@ -174,14 +178,14 @@ func (b *labelBench) order(seed uint64) []int {
 }
 
 // next chooses the bags to label, from the scores of the pool by the current model and the one before it.
-func (b *labelBench) next(ask string, order, labeled []int, now, before []feedback.Score) []int {
+func (b *labelBench) next(ctx context.Context, ask string, order, labeled []int, now, before []feedback.Score) (chosen []int, err error) {
 	known := make([]bool, len(b.pool))
 	for _, i := range labeled {
 		known[i] = true
 	}
 	rest := slices.DeleteFunc(slices.Clone(order), func(i int) bool { return known[i] })
 	if ask == "random" {
-		return rest[:b.Step]
+		return rest[:b.Step], nil
 	}
 	var opts feedback.RankOptions
 	switch ask {
@@ -200,11 +204,11 @@ func (b *labelBench) next(ask string, order, labeled []int, now, before []feedba
 		}
 		scored = append(scored, s)
 	}
-	var chosen []int
-	for _, c := range feedback.Rank(scored, b.Step, opts) {
+	candidates, err := feedback.Rank(ctx, scored, b.Step, opts)
+	for _, c := range candidates {
 		chosen = append(chosen, at[c.ID])
 	}
-	return chosen
+	return chosen, err
 }
 
 // learn trains on the labeled bags, fills in the row and, if scored, returns the scores of the pool.

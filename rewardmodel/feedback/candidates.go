@@ -128,13 +128,9 @@ const (
 // responses do not show how often the model is right on the others, nor, because
 // the hold-out of the gate consists of the same labels, how often a candidate
 // model is.
-func Rank(pool []Scored, n int, opts RankOptions) []Candidate {
-	candidates, _ := RankContext(context.Background(), pool, n, opts)
-	return candidates
-}
-
-// RankContext is Rank until ctx ends: a large pool takes seconds.
-func RankContext(ctx context.Context, pool []Scored, n int, opts RankOptions) ([]Candidate, error) {
+//
+// A large pool takes seconds; the error is the cause of the end of ctx.
+func Rank(ctx context.Context, pool []Scored, n int, opts RankOptions) ([]Candidate, error) {
 	pool = unlabeled(pool, opts.Known)
 	n = min(n, len(pool))
 	if n <= 0 {

@@ -1,6 +1,8 @@
 package feedback
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -25,24 +27,31 @@ func ids(candidates []Candidate) (out []string) {
 	return out
 }
 
+func ranked(t testing.TB, pool []Scored, n int, opts RankOptions) []Candidate {
+	t.Helper()
+	candidates, err := Rank(t.Context(), pool, n, opts)
+	require.NoError(t, err)
+	return candidates
+}
+
 func TestRankPrefersUncertainResponses(t *testing.T) {
 	pool := []Scored{
 		scored("sure violation", "one two", 0.99), scored("at T", "three four", 0.3), scored("half", "five six", 0.5),
 		scored("certain", "seven eight", 1), scored("sure compliance", "nine ten", 0.001), scored("impossible", "eleven", 0),
 	}
-	got := Rank(pool, 3, RankOptions{})
+	got := ranked(t, pool, 3, RankOptions{})
 	assert.Equal(t, []string{"at T", "half", "sure violation"}, ids(got))
 	assert.Equal(t, 1.0, got[0].Uncertainty)
 	assert.Equal(t, "three four", got[0].Response)
 	assert.Equal(t, "v2", got[0].Model)
 	assert.Nil(t, got[0].Disagreement)
-	for i, c := range Rank(pool, 100, RankOptions{}) {
+	for i, c := range ranked(t, pool, 100, RankOptions{}) {
 		assert.True(t, c.Uncertainty > 0 && c.Uncertainty <= 1, "%+v", c)
 		assert.True(t, i == 0 || c.Score <= got[0].Score)
 	}
-	assert.Len(t, Rank(pool, 100, RankOptions{}), len(pool))
-	assert.Empty(t, Rank(pool, 0, RankOptions{}))
-	assert.Empty(t, Rank(nil, 10, RankOptions{}))
+	assert.Len(t, ranked(t, pool, 100, RankOptions{}), len(pool))
+	assert.Empty(t, ranked(t, pool, 0, RankOptions{}))
+	assert.Empty(t, ranked(t, nil, 10, RankOptions{}))
 }
 
 func TestRankDoesNotDependOnTheScaleOfScores(t *testing.T) {
@@ -53,7 +62,7 @@ func TestRankDoesNotDependOnTheScaleOfScores(t *testing.T) {
 		quiet = append(quiet, scored(text, text, logistic.Sigmoid(logistic.Logit(0.3)+odds/100)))
 		loud = append(loud, scored(text, text, logistic.Sigmoid(logistic.Logit(0.3)+odds)))
 	}
-	assert.Equal(t, ids(Rank(quiet, 20, RankOptions{})), ids(Rank(loud, 20, RankOptions{})))
+	assert.Equal(t, ids(ranked(t, quiet, 20, RankOptions{})), ids(ranked(t, loud, 20, RankOptions{})))
 }
 
 func TestRankPrefersDisagreement(t *testing.T) {
@@ -63,7 +72,7 @@ func TestRankPrefersDisagreement(t *testing.T) {
 		s.Other = &Score{Model: "v1", Violation: other, Threshold: 0.4}
 		pool = append(pool, s)
 	}
-	got := Rank(pool, 1, RankOptions{})
+	got := ranked(t, pool, 1, RankOptions{})
 	require.Equal(t, []string{"1"}, ids(got))
 	assert.Equal(t, ReasonDisagree, got[0].Reason)
 	assert.Greater(t, *got[0].Disagreement, 0.4)
@@ -77,9 +86,9 @@ func TestRankPrefersDiverseResponses(t *testing.T) {
 		scored("d", "Sunny weather is expected on the coast tomorrow", 0.99),
 		scored("e", "Our shop opens at nine in the morning", 0.01),
 	}
-	got := Rank(pool, 3, RankOptions{})
+	got := ranked(t, pool, 3, RankOptions{})
 	assert.Equal(t, []string{"a", "c"}, ids(got[:2]))
-	all := Rank(pool, 5, RankOptions{Explore: 0.01})
+	all := ranked(t, pool, 5, RankOptions{Explore: 0.01})
 	for _, c := range all {
 		if c.ID == "b" {
 			assert.Greater(t, c.Similarity, 0.4)
@@ -92,7 +101,7 @@ func TestRankPrefersDiverseResponses(t *testing.T) {
 func TestRankSamplesSomeAtRandom(t *testing.T) {
 	pool := madeUp(400)
 	random := map[string]bool{}
-	for i, c := range Rank(pool, 40, RankOptions{}) {
+	for i, c := range ranked(t, pool, 40, RankOptions{}) {
 		assert.Equal(t, i%4 == 3, c.Reason == ReasonRandom, i)
 		if c.Reason == ReasonRandom {
 			random[c.ID] = true
@@ -103,13 +112,13 @@ func TestRankSamplesSomeAtRandom(t *testing.T) {
 		pool[i].Model = "v3"
 	}
 	same := 0
-	for _, c := range Rank(pool, 40, RankOptions{}) {
+	for _, c := range ranked(t, pool, 40, RankOptions{}) {
 		if c.Reason == ReasonRandom && random[c.ID] {
 			same++
 		}
 	}
 	assert.Less(t, same, 5, "each model draws its own")
-	for _, c := range Rank(pool, 40, RankOptions{Explore: 1}) {
+	for _, c := range ranked(t, pool, 40, RankOptions{Explore: 1}) {
 		assert.Equal(t, ReasonRandom, c.Reason)
 	}
 }
@@ -122,7 +131,7 @@ func TestRankOmitsKnownAndEqualResponses(t *testing.T) {
 		{Bag: bag.Bag{ID: "p", Prompt: "another", Response: "the same"}, Score: Score{Violation: 0.3, Threshold: 0.3}},
 		{Bag: bag.Bag{ID: "q", Prompt: "hi", Response: "the same"}, Score: Score{Violation: 0.3, Threshold: 0.3}},
 	}
-	got := Rank(pool, 10, RankOptions{Known: func(s Scored) bool { return s.Bag.ID == "known" }})
+	got := ranked(t, pool, 10, RankOptions{Known: func(s Scored) bool { return s.Bag.ID == "known" }})
 	assert.ElementsMatch(t, []string{"a", "i", "m", "p"}, ids(got))
 }
 
@@ -138,16 +147,16 @@ func TestRankIsFiniteAndRepeatable(t *testing.T) {
 			pool[i].Bag.Response = ""
 		}
 	}
-	first := Rank(pool, 50, RankOptions{})
+	first := ranked(t, pool, 50, RankOptions{})
 	for _, c := range first {
 		assert.False(t, math.IsNaN(c.Score+c.Uncertainty+c.Similarity), "%+v", c)
 	}
 	rand.New(rand.NewPCG(1, 1)).Shuffle(len(pool), func(i, j int) { pool[i], pool[j] = pool[j], pool[i] })
-	assert.Equal(t, len(first), len(Rank(pool, 50, RankOptions{})))
+	assert.Equal(t, len(first), len(ranked(t, pool, 50, RankOptions{})))
 	distinct := madeUp(300)
 	again := madeUp(300)
 	rand.New(rand.NewPCG(1, 1)).Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
-	assert.Equal(t, Rank(distinct, 50, RankOptions{}), Rank(again, 50, RankOptions{}))
+	assert.Equal(t, ranked(t, distinct, 50, RankOptions{}), ranked(t, again, 50, RankOptions{}))
 }
 
 // madeUp returns n random responses of 60 words.
@@ -169,7 +178,7 @@ func BenchmarkRank(b *testing.B) {
 	for _, n := range []int{20, 200} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
-				Rank(pool, n, RankOptions{})
+				ranked(b, pool, n, RankOptions{})
 			}
 		})
 	}
@@ -189,7 +198,7 @@ func TestRankNamesTheAspect(t *testing.T) {
 	other := of("e", "", 0.9, 0.001).Score
 	pool[4].Other = &other
 	got := map[string]Candidate{}
-	for _, c := range Rank(pool, 5, RankOptions{Explore: 1e-9}) {
+	for _, c := range ranked(t, pool, 5, RankOptions{Explore: 1e-9}) {
 		got[c.ID] = c
 	}
 	if c := got["a"]; c.Aspect != "refusal" || c.Violation != 0.2 || c.Threshold != 0.2 || c.Uncertainty != 1 {
@@ -217,9 +226,18 @@ func TestRankNamesTheAspectOfCertainResponses(t *testing.T) {
 	}
 	far := scored("far", "something else", 0.99)
 	far.Aspects = map[string]AspectScore{"toxicity": {0.999, 0.5}, "refusal": {0.99, 0.5}}
-	for _, c := range Rank(append(pool, far), 7, RankOptions{}) {
+	for _, c := range ranked(t, append(pool, far), 7, RankOptions{}) {
 		if c.ID == "far" && (c.Aspect != "refusal" || c.Violation != 0.99 || c.Threshold != 0.5) {
 			t.Errorf("got %+v", c)
 		}
 	}
+}
+
+// Ranking ends with the request that asked for it.
+func TestRankIsCanceled(t *testing.T) {
+	left := errors.New("the client left")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(left)
+	_, err := Rank(ctx, []Scored{scored("a", "a text", 0.5)}, 10, RankOptions{})
+	require.ErrorIs(t, err, left)
 }

@@ -314,7 +314,7 @@ func (l *Learning) candidates(ctx context.Context, n int) ([]feedback.Candidate,
 		}
 	}
 	pool = l.secondOpinion(ctx, pool)
-	return feedback.RankContext(ctx, pool, n, feedback.RankOptions{})
+	return feedback.Rank(ctx, pool, n, feedback.RankOptions{})
 }
 
 // secondOpinion scores the responses about which the current version is least certain, the only ones that can rank
@@ -335,7 +335,7 @@ func (l *Learning) secondOpinion(ctx context.Context, pool []feedback.Scored) []
 		first[s.Bag.ID] = i
 	}
 	req := rewardmodel.Request{Model: other, Options: rewardmodel.Options{Instances: new(false)}, Internal: true}
-	least, err := feedback.RankContext(ctx, pool, maxSecondOpinions, feedback.RankOptions{})
+	least, err := feedback.Rank(ctx, pool, maxSecondOpinions, feedback.RankOptions{})
 	if err != nil {
 		return pool // ctx is done
 	}
