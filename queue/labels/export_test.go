@@ -25,6 +25,20 @@ const (
 // DisableBatches stores each label as a separate message.
 func (l *Log) DisableBatches() { l.commits = nil }
 
+// ScoredWithin returns the ids of the last n scored responses that fit into room, in
+// bytes, oldest first, and the room that is left.
+func (l *Log) ScoredWithin(ctx context.Context, n, room int) (ids []string, left int, err error) {
+	info, err := l.scored.Info(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	responses, left, err := l.scoredBetween(ctx, info.State.FirstSeq, info.State.LastSeq, n, room)
+	for _, r := range responses {
+		ids = append(ids, r.Item.ID)
+	}
+	return ids, left, err
+}
+
 func RecordSubject(id, rater feedback.Hash) string { return recordSubject(id, rater) }
 func SetMark(header nats.Header, m feedback.Mark)  { setMark(header, m) }
 func TombstoneSubject(id feedback.Hash) string     { return tombstoneSubject(id) }

@@ -22,6 +22,9 @@ import (
 // maxScoredWrites is how many scored responses are stored at the same time.
 const maxScoredWrites = 32
 
+// maxRecentBytes limits the memory of RecentScored, in bytes of the messages.
+const maxRecentBytes = 64 << 20
+
 // ScoredResponse is a response that was scored and is kept for a time, for labels
 // that name only its id and to find responses that are worth a label.
 type ScoredResponse struct {
@@ -144,8 +147,9 @@ func (l *Log) Scored(ctx context.Context, id string) (ScoredResponse, bool, erro
 	return r, true, nil
 }
 
-// RecentScored returns the n responses that were scored last, the newest first. Its
-// error wraps feedback.ErrUnavailable, or is that of ctx.
+// RecentScored returns the n responses that were scored last, the newest first, or as
+// many of them as take maxRecentBytes. Its error wraps feedback.ErrUnavailable, or is
+// that of ctx.
 func (l *Log) RecentScored(ctx context.Context, n int) ([]ScoredResponse, error) {
 	if l.scored == nil || n <= 0 {
 		return nil, nil
@@ -157,29 +161,33 @@ func (l *Log) RecentScored(ctx context.Context, n int) ([]ScoredResponse, error)
 		return nil, unavailable(ctx, fmt.Errorf("stream %s: %w", StreamScored, js.Explain(err)))
 	}
 	var newest []ScoredResponse
+	room := maxRecentBytes
 	first, last := info.State.FirstSeq, info.State.LastSeq
 	// Responses that were scored again or erased leave gaps in the sequences.
-	for step := uint64(2 * n); len(newest) < n && last >= first && last > 0; step *= 2 {
+	for step := uint64(2 * n); len(newest) < n && room > 0 && last >= first && last > 0; step *= 2 {
 		from := first
 		if last-first >= step {
 			from = last - step + 1
 		}
-		part, err := l.scoredBetween(ctx, from, last)
-		if err != nil {
+		var part []ScoredResponse
+		if part, room, err = l.scoredBetween(ctx, from, last, n-len(newest), room); err != nil {
 			return nil, err
 		}
 		slices.Reverse(part)
 		newest = append(newest, part...)
 		last = from - 1
 	}
-	return newest[:min(n, len(newest))], nil
+	return newest, nil
 }
 
-// scoredBetween returns the scored responses of the sequences from first to last.
-func (l *Log) scoredBetween(ctx context.Context, first, last uint64) (out []ScoredResponse, err error) {
+// scoredBetween returns the last n scored responses of the sequences from first to last
+// that fit into room, in bytes, and the room that is left: 0 if others do not fit.
+func (l *Log) scoredBetween(ctx context.Context, first, last uint64, n, room int) (out []ScoredResponse, left int, err error) {
+	var sizes []int
+	used, full := 0, false
 	for msg, err := range l.scan(ctx, l.scored, SubjectScored+".>", first, last) {
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if !l.intact(l.scored, msg) {
 			continue
@@ -189,11 +197,21 @@ func (l *Log) scoredBetween(ctx context.Context, first, last uint64) (out []Scor
 			l.log.Warn().Err(err).Uint64("sequence", msg.Sequence).Msg("ignored an invalid scored response")
 			continue
 		}
-		if !l.Index().Erased(feedback.HashOf(r.Item.ID)) {
-			out = append(out, r)
+		if l.Index().Erased(feedback.HashOf(r.Item.ID)) {
+			continue
+		}
+		out, sizes, used = append(out, r), append(sizes, len(msg.Data)), used+len(msg.Data)
+		for len(out) > n || used > room {
+			full = full || used > room
+			used -= sizes[0]
+			out[0] = ScoredResponse{} // what the slice still refers to
+			out, sizes = out[1:], sizes[1:]
 		}
 	}
-	return out, nil
+	if full {
+		return out, 0, nil
+	}
+	return out, room - used, nil
 }
 
 func parseScored(data []byte) (ScoredResponse, error) {

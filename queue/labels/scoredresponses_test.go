@@ -52,6 +52,16 @@ func TestScoredResponses(t *testing.T) {
 	require.Len(t, all, 6)
 	require.Equal(t, "m", all[5].Item.ID)
 
+	// They take a limited memory.
+	ids, left, err := f.ScoredWithin(t.Context(), 5, 10_000)
+	require.NoError(t, err)
+	require.Equal(t, []string{"i", "blank", "k0", "k1", "k2"}, ids)
+	require.Positive(t, left)
+	ids, rest, err := f.ScoredWithin(t.Context(), 5, 10_000-left-1)
+	require.NoError(t, err)
+	require.Equal(t, []string{"blank", "k0", "k1", "k2"}, ids)
+	require.Zero(t, rest, "older ones do not fit")
+
 	// Feedback by their ids.
 	by := func(id, response string, b bag.Bag) feedback.Receipt {
 		b.ID, b.Label = id, bag.Violation
