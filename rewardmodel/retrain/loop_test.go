@@ -253,6 +253,29 @@ func TestLoopKeepsARollbackOfItsCandidate(t *testing.T) {
 	require.Equal(t, []string{"its last attempt failed: the store is full"}, f.resumed())
 }
 
+// A candidate that was current, and after which another version was promoted before its
+// training run has ended, keeps its files: a rollback returns to it.
+func TestLoopKeepsACandidateThatWasCurrent(t *testing.T) {
+	f := newFleet()
+	f.label(0, 60)
+	p := &process{freeze: func() error {
+		if f.current.Version == "mine" {
+			return nil
+		}
+		f.models["mine"] = Model{Version: "mine", State: StateInitial}
+		f.current = f.current.next("mine", "eve", "by hand")
+		f.current.Revision++
+		return errors.New("the store is full")
+	}}
+	defer f.start(t, "a", t.TempDir(), p)()
+	out := f.ended(t, 1)
+	require.Equal(t, ResultPromoted, out.Result)
+	require.Equal(t, "mine", f.current.Version)
+	require.Equal(t, []string{"base-1", out.Version}, f.current.Previous)
+	require.Equal(t, StatePromoted, f.models[out.Version].State)
+	require.True(t, f.files[out.Version])
+}
+
 // A candidate that is rejected after its files were stored leaves none behind.
 func TestLoopRemovesTheFilesOfARejectedCandidate(t *testing.T) {
 	f := newFleet()

@@ -49,7 +49,9 @@ func (t *trainingRun) register(ctx context.Context, m Model) error {
 }
 
 // publish stores the candidate, verifies that the stored files can serve, and makes
-// it current, unless the current version changed since the training run started.
+// it current, unless the current version changed since the training run started. A
+// candidate that an earlier attempt made current stays promoted when an operator has
+// promoted another version after it, since it is what a rollback returns to.
 func (t *trainingRun) publish(ctx context.Context, j *job, m Model, better bool) (Outcome, error) {
 	if err := t.phase(ctx, PhasePublishing); err != nil {
 		return Outcome{}, err
@@ -58,7 +60,7 @@ func (t *trainingRun) publish(ctx context.Context, j *job, m Model, better bool)
 	if err != nil {
 		return Outcome{}, err
 	}
-	if current.Version != m.Version {
+	if current.Version != m.Version && !slices.Contains(current.Previous, m.Version) {
 		if current.Version != j.Base {
 			m.Reason = fmt.Sprintf("%[2]s became current while the candidate was trained and compared with %[1]s", j.Base, current.Version)
 			return t.reject(ctx, m)
