@@ -77,6 +77,8 @@ type Manifest struct {
 	WholeCharacters int `json:"whole_characters,omitzero"`
 	// NormalizeSpelling reports that the model reads texts after spelling.Normalize.
 	NormalizeSpelling bool `json:"normalize_spelling,omitzero"`
+	// DescribeEmoji reports that the model reads texts after spelling.DescribeEmoji, before spelling.Normalize.
+	DescribeEmoji bool `json:"describe_emoji,omitzero"`
 	// Base names the checkpoint that training was initialized from.
 	Base string `json:"base"`
 	// Data names the data sets.

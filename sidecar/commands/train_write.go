@@ -47,7 +47,7 @@ func (c *Train) write(base *checkpoint.Checkpoint, learner *encoder.Learner, asp
 		Segmenter: segmenter.Version, MaxLength: options.MaxLength, Base: baseName(base), Data: c.DataName,
 		Combination: base.Manifest.Combination, Aspects: writtenAspects(base, aspects, results),
 		Context: options.ContextTokens > 0, ContextTokens: options.ContextTokens,
-		WholeCharacters: options.WholeCharacters, NormalizeSpelling: base.Manifest.NormalizeSpelling,
+		WholeCharacters: options.WholeCharacters, NormalizeSpelling: base.Manifest.NormalizeSpelling, DescribeEmoji: base.Manifest.DescribeEmoji,
 	}
 	for _, result := range results {
 		if result.FittedOn != nil {

@@ -58,6 +58,19 @@ func TestVersionOfAModel(t *testing.T) {
 	require.Equal(t, map[rewardmodel.Aggregate]float64{rewardmodel.AggregateMax: 0.5}, m.Aspects()[0].Thresholds)
 }
 
+// A model that describes emoji reads their names, and normalizes the spelling of the result if it does that too.
+func TestDescribeEmoji(t *testing.T) {
+	for _, normalize := range []bool{false, true} {
+		m, err := localmodel.Config{Model: processtest.TinyModel(t, func(_ *checkpoint.Config, man *checkpoint.Manifest) {
+			man.DescribeEmoji, man.NormalizeSpelling = true, normalize
+		})}.Open()
+		require.NoError(t, err)
+		defer m.Close()
+		require.Equal(t, m.Tokenizer.IDs("a kitchen knife for you"), m.Tokenizer.IDs("a 🔪for you"))
+		require.Equal(t, normalize, slices.Equal(m.Tokenizer.IDs("kitchen knife idiot"), m.Tokenizer.IDs("🔪 i d i o t")))
+	}
+}
+
 // A model that normalizes the spelling reads an obfuscated text as the plain one; another does not, and neither do offsets.
 func TestNormalizeSpelling(t *testing.T) {
 	for _, normalize := range []bool{false, true} {

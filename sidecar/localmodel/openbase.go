@@ -31,8 +31,16 @@ func OpenBase(name string) (*checkpoint.Checkpoint, *tokenizer.Tokenizer, error)
 // tokenizerOf returns the tokenizer of a checkpoint, as the checkpoint reads texts.
 func tokenizerOf(ckpt *checkpoint.Checkpoint) (*tokenizer.Tokenizer, error) {
 	tok, err := tokenizer.Load(ckpt.Dir)
-	if err == nil && ckpt.Manifest.NormalizeSpelling {
-		tok = tok.Respelled(spelling.Normalize)
+	if err != nil {
+		return nil, err
 	}
-	return tok, err
+	switch man := ckpt.Manifest; {
+	case man.DescribeEmoji && man.NormalizeSpelling:
+		return tok.Respelled(func(text string) string { return spelling.Normalize(spelling.DescribeEmoji(text)) }), nil
+	case man.DescribeEmoji:
+		return tok.Respelled(spelling.DescribeEmoji), nil
+	case man.NormalizeSpelling:
+		return tok.Respelled(spelling.Normalize), nil
+	}
+	return tok, nil
 }
