@@ -220,6 +220,26 @@ func TestUtterancesAreTokenizedOnce(t *testing.T) {
 	}
 }
 
+// growing is a tokenizer whose normalization makes characters other than ASCII longer.
+type growing struct{ words }
+
+func (g growing) IDsContext(ctx context.Context, text string) ([]int32, error) {
+	return g.words.IDsContext(ctx, strings.ReplaceAll(text, "é", " one two three four "))
+}
+
+// A text with fewer bytes than fit, but more tokens, is divided at its clauses, and not in windows.
+func TestLongerTokensThanBytes(t *testing.T) {
+	s, err := NewScorer(ScorerConfig{Version: "v1", MaxLength: 12}, modelFunc(hashMargins), growing{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	instances := score(t, s, responses("é é, é"))[0].Instances
+	if len(instances) != 2 || instances[1].Start != 5 {
+		t.Errorf("instances %v, want the two clauses", instances)
+	}
+}
+
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()

@@ -190,10 +190,11 @@ func (p *preparation) utterance(ctx context.Context, b *bag, item Item, u uttera
 }
 
 // count is the length that the segmenter splits by. No tokenizer makes more tokens than
-// bytes, so that a short text need not be tokenized to know that it fits. The tokens of
-// the last text that fits are kept for add.
+// bytes of ASCII, so that a short text of these need not be tokenized to know that it
+// fits; the normalization of others may make them longer. The tokens of the last text
+// that fits are kept for add.
 func (p *preparation) count(ctx context.Context, text string) (int, error) {
-	if len(text) <= p.room {
+	if len(text) <= p.room && isASCII(text) {
 		return len(text), nil
 	}
 	ids, err := p.tokenizer.IDsContext(ctx, text)

@@ -220,9 +220,7 @@ func TestLoopKeepsConcurrentPromotions(t *testing.T) {
 	work := func(context.Context) error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.models["mine"] = Model{Version: "mine", State: StateInitial}
-		f.current = f.current.next("mine", "eve", "by hand")
-		f.current.Revision++
+		f.promoteByHand()
 		return nil
 	}
 	defer f.start(t, "a", t.TempDir(), &process{worker: work})()
@@ -262,9 +260,7 @@ func TestLoopKeepsACandidateThatWasCurrent(t *testing.T) {
 		if f.current.Version == "mine" {
 			return nil
 		}
-		f.models["mine"] = Model{Version: "mine", State: StateInitial}
-		f.current = f.current.next("mine", "eve", "by hand")
-		f.current.Revision++
+		f.promoteByHand()
 		return errors.New("the store is full")
 	}}
 	defer f.start(t, "a", t.TempDir(), p)()
@@ -281,9 +277,7 @@ func TestLoopRemovesTheFilesOfARejectedCandidate(t *testing.T) {
 	f := newFleet()
 	f.label(0, 60)
 	p := &process{verify: func() error {
-		f.models["mine"] = Model{Version: "mine", State: StateInitial}
-		f.current = f.current.next("mine", "eve", "by hand")
-		f.current.Revision++
+		f.promoteByHand()
 		return errors.New("the store does not respond")
 	}}
 	defer f.start(t, "a", t.TempDir(), p)()

@@ -116,6 +116,12 @@ func (t *trainingRun) publish(ctx context.Context, j *job, m Model, better bool)
 // maxPrevious is the maximum number of rollbacks.
 const maxPrevious = 20
 
+// Needed returns the versions whose files must stay: the current one, the best so far, if known, and the targets of the
+// next two rollbacks.
+func (c Current) Needed() []string {
+	return append([]string{c.Version, c.Anchor}, c.Previous[max(0, len(c.Previous)-2):]...)
+}
+
 // anchor is the best version so far.
 func (c Current) anchor() string { return cmp.Or(c.Anchor, c.Version) }
 
@@ -129,8 +135,7 @@ func (c Current) next(version, by, reason string) Current {
 	return Current{Version: version, Since: time.Now().UTC(), By: by, Reason: reason, Previous: previous, Anchor: version, Revision: c.Revision}
 }
 
-// retire deletes the files of promoted versions beyond the newest keep, except
-// the current one and the targets of the next two rollbacks.
+// retire deletes the files of promoted versions beyond the newest keep, except those that are needed.
 func retire(ctx context.Context, models Models, currents Currents, keep int) error {
 	current, err := currents.Current(ctx)
 	if err != nil {
@@ -146,8 +151,7 @@ func retire(ctx context.Context, models Models, currents Currents, keep int) err
 		if m.State != StatePromoted || len(m.Files) == 0 {
 			continue
 		}
-		if kept++; kept <= keep || m.Version == current.Version || m.Version == current.Anchor ||
-			slices.Contains(current.Previous[max(0, len(current.Previous)-2):], m.Version) {
+		if kept++; kept <= keep || slices.Contains(current.Needed(), m.Version) {
 			continue
 		}
 		m.State, m.Files = StateRetired, nil

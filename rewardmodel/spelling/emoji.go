@@ -13,8 +13,8 @@ const maxDescribed = 512
 
 // DescribeEmoji replaces each emoji, with its skin tone or as a sequence (a flag, a family), by its short name in the
 // Unicode Common Locale Data Repository, set apart by spaces: a vocabulary of words has few emoji, and reads all of a
-// word that has an unknown one as unknown. A run of the same emoji is described once, and squared letters become
-// letters. Characters that are mainly punctuation, such as arrows, © and bullets, remain, and so do emoji beyond the
+// word that has an unknown one as unknown. A run of the same emoji is described once, and squared letters, keycaps and
+// other characters in the style of emoji become plain ones, as in "b1️⃣tch". Characters that are mainly punctuation, such as arrows, © and bullets, remain, and so do emoji beyond the
 // first 512. Offsets in the result say nothing about the text.
 func DescribeEmoji(text string) string {
 	if ascii(text) {
@@ -44,7 +44,7 @@ func DescribeEmoji(text string) string {
 		}
 		write(text[copied:at])
 		copied = at + len(cluster)
-		if utf8.RuneCountInString(name) == 1 { // a letter
+		if utf8.RuneCountInString(name) == 1 { // a character, which may be a part of a word
 			b.WriteString(name)
 			before = ""
 			continue
@@ -65,10 +65,12 @@ func DescribeEmoji(text string) string {
 	return strings.TrimSuffix(b.String(), " ")
 }
 
-// emojiName returns the name of an emoji, the letter of a squared one, or "" for anything else.
+// emojiName returns the name of an emoji, the character of one that shows a character, or "" for anything else.
 func emojiName(cluster string) string {
-	first, _ := utf8.DecodeRuneInString(cluster)
-	switch {
+	first, size := utf8.DecodeRuneInString(cluster)
+	switch style := cluster[size:]; {
+	case style != "" && strings.Trim(style, "\ufe0f\u20e3") == "" && (first < utf8.RuneSelf || styled(first)):
+		return string(first)
 	case first < 0x2300 || first >= 0x25a0 && first < 0x2600 || styled(first):
 		return ""
 	case first >= 0x1f150 && first <= 0x1f169:

@@ -18,9 +18,10 @@ func TestDescribeEmoji(t *testing.T) {
 		{"☪ ☪️ ♿", "star and crescent star and crescent wheelchair symbol"},
 		{"👳\u200d", "person wearing turban"},
 		{"🅱️itch w🅾️m🅰️n 🅕", "Bitch wOmAn F"},
+		{"b1️⃣tch3️⃣s, pℹ️key, Ⓜ️e, 5⃣", "b1tch3s, pℹkey, Ⓜe, 5"},
 		// These stay as they are.
 		{"plain", "plain"},
-		{"● a → b © ▪ Ⓜ ① 漢字 é 1️⃣", "● a → b © ▪ Ⓜ ① 漢字 é 1️⃣"},
+		{"● a → b © ▪ Ⓜ ① 漢字 é ▶️", "● a → b © ▪ Ⓜ ① 漢字 é ▶️"},
 		{"", ""},
 	} {
 		if got := DescribeEmoji(c.text); got != c.want {

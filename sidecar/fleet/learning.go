@@ -144,9 +144,8 @@ func (l *Learning) Join(ctx context.Context, pin string) error {
 	return nil
 }
 
-// needed returns a predicate for the versions to keep in the cache: those that are loaded, those that a training run is
-// compared with, and the targets of the next two rollbacks. The store may have older ones too; a rollback to one of them
-// downloads it again.
+// needed returns a predicate for the versions to keep in the cache: those that are loaded, the base of the training run,
+// and those that the store keeps in any case. It may have older ones too; a rollback to one of them downloads it again.
 func (l *Learning) needed(ctx context.Context) func(version string) bool {
 	all := func(string) bool { return true }
 	current, err := l.registry.Current(ctx)
@@ -157,7 +156,7 @@ func (l *Learning) needed(ctx context.Context) func(version string) bool {
 	if err != nil {
 		return all
 	}
-	keep := append([]string{current.Version, current.Anchor, status.Base}, current.Previous[max(0, len(current.Previous)-2):]...)
+	keep := append(current.Needed(), status.Base)
 	if l.versions != nil {
 		for _, v := range l.versions.List() {
 			keep = append(keep, v.Version)

@@ -34,13 +34,11 @@ func tokenizerOf(ckpt *checkpoint.Checkpoint) (*tokenizer.Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch man := ckpt.Manifest; {
-	case man.DescribeEmoji && man.NormalizeSpelling:
-		return tok.Respelled(func(text string) string { return spelling.Normalize(spelling.DescribeEmoji(text)) }), nil
-	case man.DescribeEmoji:
-		return tok.Respelled(spelling.DescribeEmoji), nil
-	case man.NormalizeSpelling:
-		return tok.Respelled(spelling.Normalize), nil
+	if ckpt.Manifest.DescribeEmoji {
+		tok = tok.Respelled(spelling.DescribeEmoji)
+	}
+	if ckpt.Manifest.NormalizeSpelling {
+		tok = tok.Respelled(spelling.Normalize)
 	}
 	return tok, nil
 }
