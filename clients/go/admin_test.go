@@ -50,6 +50,37 @@ func TestFeedback(t *testing.T) {
 	}
 }
 
+// Labels that are too large for one request are sent in halves.
+func TestFeedbackTooLarge(t *testing.T) {
+	c := client(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		sent := strings.Split(strings.TrimSuffix(string(body), "\n"), "\n")
+		bad := slices.IndexFunc(sent, func(line string) bool { return strings.Contains(line, `"id":"506"`) })
+		switch {
+		case len(sent) > 2 || strings.Contains(string(body), "large"):
+			refuse(w, 413, "too_large", "")
+		case bad >= 0:
+			reply(w, 202, fmt.Sprintf(`{"accepted":%d,"duplicates":0,"rejected":[{"index":%d,"id":"506","code":"invalid","message":"no"}]}`, len(sent)-1, bad))
+		default:
+			reply(w, 202, fmt.Sprintf(`{"accepted":%d,"duplicates":0,"rejected":[]}`, len(sent)))
+		}
+	}))
+	items := make([]assay.FeedbackItem, 508)
+	for i := range items {
+		items[i] = assay.FeedbackItem{ID: fmt.Sprint(i), Label: assay.LabelViolation, Response: new(string)}
+	}
+	receipt, err := c.Feedback(t.Context(), items)
+	if err != nil || receipt.Accepted != 507 || len(receipt.Rejected) != 1 || receipt.Rejected[0].Index != 506 {
+		t.Fatalf("%+v, %v", receipt, err)
+	}
+	items[503].Prompt = "large"
+	receipt, err = c.Feedback(t.Context(), items)
+	var apiErr *assay.APIError
+	if !errors.As(err, &apiErr) || apiErr.Item != 503 || receipt.Accepted != 503 {
+		t.Errorf("%+v, %v", receipt, err)
+	}
+}
+
 // A receipt that does not account for every label is invalid.
 func TestIncompleteReceipt(t *testing.T) {
 	c := client(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -2,9 +2,7 @@ package assay
 
 import (
 	"context"
-	"errors"
 	"iter"
-	"net/http"
 	"slices"
 	"sync"
 )
@@ -107,11 +105,7 @@ func (b *bulk) start(ctx context.Context, k chunk) {
 // score splits a chunk that is too large for the service into halves.
 func (b *bulk) score(ctx context.Context, k chunk) ([]Result, error) {
 	response, err := b.client.scoreOnce(ctx, k, b.settings, b.options)
-	var apiErr *APIError
-	if len(k.items) == 1 && errors.As(err, &apiErr) && apiErr.Item < 0 && apiErr.Status == http.StatusRequestEntityTooLarge {
-		apiErr.Item = k.first
-	}
-	if len(k.items) < 2 || !errors.As(err, &apiErr) || apiErr.Status != http.StatusRequestEntityTooLarge {
+	if !tooLarge(err, k.first, len(k.items)) || len(k.items) == 1 {
 		return response.Results, err
 	}
 	middle := len(k.items) / 2

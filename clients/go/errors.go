@@ -84,6 +84,19 @@ func (e *APIError) notProcessed() bool {
 	return false
 }
 
+// tooLarge reports whether the service refused a request of n items for its size. The
+// error then names the item if there is only one, whose index is first.
+func tooLarge(err error, first, n int) bool {
+	var apiErr *APIError
+	if !errors.As(err, &apiErr) || apiErr.Status != http.StatusRequestEntityTooLarge {
+		return false
+	}
+	if n == 1 && apiErr.Item < 0 {
+		apiErr.Item = first
+	}
+	return true
+}
+
 // TransportError means that there was no response, or an incomplete one.
 type TransportError struct {
 	Sent bool // a connection was established: the service may have received the request

@@ -1,6 +1,7 @@
 package assay
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -58,14 +59,13 @@ type Rejection struct {
 // service stored all others. On error, the receipt covers the requests before it.
 func (c *Client) Feedback(ctx context.Context, items []FeedbackItem) (Receipt, error) {
 	var total Receipt
-	var body []byte
-	first := 0
-	send := func(end int) error {
-		got, err := c.sendLabels(ctx, body, first, end-first)
-		total.Accepted += got.Accepted
-		total.Duplicates += got.Duplicates
-		total.Rejected = append(total.Rejected, got.Rejected...)
-		body, first = nil, end
+	var lines [][]byte
+	first, size := 0, 0
+	send := func() error {
+		got, err := c.sendLabels(ctx, lines, first)
+		total.add(got)
+		first += len(lines)
+		lines, size = nil, 0
 		return err
 	}
 	for i, it := range items {
@@ -73,17 +73,24 @@ func (c *Client) Feedback(ctx context.Context, items []FeedbackItem) (Receipt, e
 		if err != nil {
 			return total, err
 		}
-		if i > first && (i-first == maxFeedbackItems || len(body)+len(line) > maxFeedbackBytes) {
-			if err := send(i); err != nil {
+		if len(lines) > 0 && (len(lines) == maxFeedbackItems || size+len(line) > maxFeedbackBytes) {
+			if err := send(); err != nil {
 				return total, err
 			}
 		}
-		body = append(append(body, line...), '\n')
+		lines = append(lines, append(line, '\n'))
+		size += len(line) + 1
 	}
-	if len(body) == 0 {
+	if len(lines) == 0 {
 		return total, nil
 	}
-	return total, send(len(items))
+	return total, send()
+}
+
+func (r *Receipt) add(other Receipt) {
+	r.Accepted += other.Accepted
+	r.Duplicates += other.Duplicates
+	r.Rejected = append(r.Rejected, other.Rejected...)
 }
 
 func encodeLabel(it FeedbackItem, index int) ([]byte, error) {
@@ -100,10 +107,28 @@ func encodeLabel(it FeedbackItem, index int) ([]byte, error) {
 	return line, nil
 }
 
-func (c *Client) sendLabels(ctx context.Context, body []byte, first, n int) (Receipt, error) {
+// sendLabels splits labels that are too large for one request into halves. first is
+// the index of the first one in the caller's input.
+func (c *Client) sendLabels(ctx context.Context, lines [][]byte, first int) (Receipt, error) {
+	receipt, err := c.sendLabelsOnce(ctx, lines, first)
+	if !tooLarge(err, first, len(lines)) || len(lines) == 1 {
+		return receipt, err
+	}
+	middle := len(lines) / 2
+	receipt, err = c.sendLabels(ctx, lines[:middle], first)
+	if err != nil {
+		return receipt, err
+	}
+	right, err := c.sendLabels(ctx, lines[middle:], first+middle)
+	receipt.add(right)
+	return receipt, err
+}
+
+func (c *Client) sendLabelsOnce(ctx context.Context, lines [][]byte, first int) (Receipt, error) {
 	var receipt Receipt
+	n := len(lines)
 	err := c.do(ctx, call{
-		method: http.MethodPost, path: "/v1/feedback", media: mediaNDJSON, body: body, first: first,
+		method: http.MethodPost, path: "/v1/feedback", media: mediaNDJSON, body: bytes.Join(lines, nil), first: first,
 		parse: into(&receipt, func(r Receipt) error {
 			if r.Accepted < 0 || r.Duplicates < 0 || r.Accepted+r.Duplicates+len(r.Rejected) != n {
 				return invalidResponse("%d accepted, %d duplicate and %d rejected labels do not add up to %d", r.Accepted, r.Duplicates, len(r.Rejected), n)

@@ -9,7 +9,7 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import Caller, Faulty, Handler, drop, good, hang, once
+from conftest import Caller, Faulty, Handler, drop, error, good, hang, once
 from test_faults import FAST, expected, numbered
 
 import assay_client as ac
@@ -200,3 +200,26 @@ def test_feedback_is_batched(faulty: Faulty, call: Caller) -> None:
     assert first == again, "a retry must send the same ids"
     ids = {json.loads(line)["id"] for _, _, body in faulty.requests for line in body.splitlines()}
     assert len(ids) == 1200
+
+
+def test_feedback_that_is_too_large_is_split(faulty: Faulty, call: Caller) -> None:
+    def reply(h: Handler) -> None:
+        lines = [json.loads(line) for line in h.body.splitlines()]
+        if len(lines) > 100 or any(v["response"] == "large" for v in lines):
+            error(413, "too_large")(h)
+            return
+        rejected = [
+            {"index": k, "id": v["id"], "code": "invalid", "message": "no"}
+            for k, v in enumerate(lines)
+            if v["label"] == "bad"
+        ]
+        h.send(202, {"accepted": len(lines) - len(rejected), "duplicates": 0, "rejected": rejected})
+
+    faulty.default = reply
+    items = [{"label": "bad" if k in (499, 506) else "compliant", "response": f"r{k}"} for k in range(507)]
+    receipt = call(faulty.url, "feedback", items)
+    assert (receipt.accepted, [r.index for r in receipt.rejected]) == (505, [499, 506])
+    items[503]["response"] = "large"
+    with pytest.raises(ac.BadRequestError) as caught:
+        call(faulty.url, "feedback", items)
+    assert caught.value.index == 503

@@ -22,6 +22,7 @@ from assay_client.integrations.early_stopping import (
     Step,
     TokenDecoder,
     Watch,
+    end_of_sequence,
     final,
     follow,
     violation,
@@ -314,6 +315,22 @@ def test_follow_without_a_service(live_server: LiveServer) -> None:
         asyncio.run(run(live_server.url))
 
 
+@pytest.mark.parametrize("given", [7, [7, 8]])
+def test_a_sequence_with_other_end_tokens(live_server: LiveServer, given: Any) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from assay_client.integrations.transformers import AssayStoppingCriteria
+
+    with (
+        ac.Client(live_server.url) as client,
+        AssayStoppingCriteria(Letters(), client, eos_token_ids=given) as criteria,
+    ):
+        assert not criteria(torch.tensor([[80, 65]])).any()
+        assert criteria(torch.tensor([[80, 65, 7]])).all()
+        [outcome] = criteria.finish()
+    assert (outcome.tokens, outcome.finish_reason) == (2, "stop")
+
+
 def test_a_batch_without_a_service_waits_for_one_session(caplog: pytest.LogCaptureFixture) -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("transformers")
@@ -507,6 +524,36 @@ def test_chunked(live_server: LiveServer, chunk: int) -> None:
     assert bytes(output.token_ids) == POLITE.encode() + b"\0"
     assert output.extra_fields["finish_reason"] == "completed"
     assert len(asyncio.run(run(Manager(POLITE), limit=5)).token_ids) == 5
+
+
+@pytest.mark.parametrize(
+    ("given", "sampling_params"),
+    [(7, {}), ([7, 8], {}), (None, {"stop_token_ids": [7]})],
+)
+def test_chunked_with_other_end_tokens(
+    live_server: LiveServer, given: Any, sampling_params: dict[str, Any]
+) -> None:
+    """The end is the last token of a piece, so that only its id says that the response is complete."""
+
+    async def run() -> Any:
+        async with ac.AsyncClient(live_server.url) as client:
+            server = chunked.EarlyStoppingServer(
+                Manager(POLITE + "\7 And more."),
+                Letters(),
+                1000,
+                chunk=len(POLITE) + 1,
+                client=client,
+                eos_token_ids=given,
+            )
+            params = {"stop_token_ids": None, **sampling_params}
+            return await server.generate("r", prompt_ids=[80, 58], sampling_params=params, image_data=None)
+
+    assert bytes(asyncio.run(run()).token_ids) == POLITE.encode() + b"\7"
+
+
+def test_end_of_sequence() -> None:
+    found = [end_of_sequence(Letters(), given) for given in (None, 5, [5, 6])]
+    assert found == [{0}, {5}, {5, 6}]
 
 
 def test_watch_with_random_tokens() -> None:

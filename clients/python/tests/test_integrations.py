@@ -14,7 +14,7 @@ from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from conftest import Faulty, Service, error
+from conftest import Faulty, Handler, Service, error, results
 
 import assay_client as ac
 from assay_client.integrations import _base, areal, slime, trl, verl
@@ -53,6 +53,31 @@ def test_to_item() -> None:
     assert item.prompt == "s\nan earlier turn"
     assert _base.strip_special_tokens("Hi.<|im_end|>\n<|endoftext|></s>") == "Hi."
     assert _base.strip_special_tokens("a <|im_end|> in the middle") == "a <|im_end|> in the middle"
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["<\uff5cend\u2581of\u2581sentence\uff5c>", "[EOS]", "<bos>", "<unk>", "<|end|>", "<|" + "x" * 62 + "|>"],
+)
+def test_special_tokens(token: str) -> None:
+    assert _base.strip_special_tokens(f"Hi.\u00a0{token}\n {token}{token}\n") == "Hi."
+    assert _base.strip_special_tokens(token * 3) == ""
+    assert _base.strip_special_tokens(f"{token} Hi. ") == f"{token} Hi."
+
+
+@pytest.mark.parametrize(
+    "text", ["<|a b|>", "<||>", "<|a\uff5c>", "x|>", "<p>", "[ok]", "<|" + "x" * 63 + "|>"]
+)
+def test_text_that_resembles_a_special_token(text: str) -> None:
+    assert _base.strip_special_tokens(text) == text
+
+
+@pytest.mark.parametrize("piece", [" ", "</s>", "</s> ", "<|a|>", "<|"])
+def test_special_tokens_are_removed_in_linear_time(piece: str) -> None:
+    began = time.process_time()
+    for text in (piece * 50_000 + "x", "x" + piece * 50_000):
+        assert _base.strip_special_tokens(text)[-1] in "x|"
+    assert time.process_time() - began < 10
 
 
 @pytest.mark.parametrize(
@@ -233,6 +258,45 @@ def test_slime(live: Service) -> None:
     assert many[1] > 0.5
     keyed = asyncio.run(slime.reward_func(SimpleNamespace(reward_key="score"), sample))
     assert keyed["score"] == one
+    assert keyed["compliant"] == 0.0
+    empty = SimpleNamespace(prompt=None, response="<|im_end|>", metadata={})
+    assert asyncio.run(slime.reward_func(args, empty)) == 0.0
+    assert empty.metadata == {"assay": "null"}
+
+
+def test_slime_scores_only_the_turns_of_the_assistant(live: Service) -> None:
+    assert live.url
+    header = "<|im_end|>\n<|im_start|>{}\n"
+    parts: list[Any] = [{"type": "image", "image": object()}, {"type": "text", "text": "x"}]
+    samples = [
+        SimpleNamespace(prompt=[{"role": "user", "content": parts}], response=text, metadata={})
+        for text in (
+            POLITE + header.format("tool") + RUDE + header.format("assistant") + POLITE,
+            POLITE + header.format("tool") + POLITE + header.format("assistant") + RUDE,
+        )
+    ]
+    polite, rude = asyncio.run(slime.reward_func(SimpleNamespace(), samples))
+    assert polite > 0.5 > rude
+    witness = json.loads(samples[1].metadata["assay"])
+    assert (witness["text"], witness["message"]) == (SPAN, 1)
+
+
+def test_slime_sends_samples_concurrently_and_retries(faulty: Faulty, fresh: pytest.MonkeyPatch) -> None:
+    fresh.setenv("ASSAY_URL", faulty.url)
+
+    def reply(h: Handler) -> None:
+        with h.server.lock:
+            assert h.server.lock.wait_for(lambda: len(h.server.requests) > 4, timeout=60)
+        body = json.dumps({"responses": [json.loads(h.body)]}).encode()
+        h.send(200, results(body)["results"][0])
+
+    faulty.script = [error(503, "overloaded")]
+    faulty.default = reply
+    group = [SimpleNamespace(prompt="p", response=f"#{k}", metadata=None) for k in range(10, 20)]
+    rewards = asyncio.run(slime.reward_func(SimpleNamespace(reward_key=None), group))
+    assert rewards == [k / 100 for k in range(10, 20)]
+    assert {path for path, _, _ in faulty.requests} == {"/slime/result"}
+    assert (len(faulty.requests), faulty.max_in_flight) == (11, 4)
 
 
 def test_areal(live: Service) -> None:

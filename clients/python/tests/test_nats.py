@@ -17,9 +17,10 @@ import assay_client as ac
 
 pytest.importorskip("nats")
 import nats
+import nats.js.errors
 from nats.js.api import AckPolicy, ConsumerConfig
 
-from assay_client.nats import NatsClient, _intact
+from assay_client.nats import NatsClient, _intact, _jetstream_error
 
 POLITE = "Drink some water and rest."
 RUDE = "You are a stupid idiot and I hate you."
@@ -85,6 +86,79 @@ def test_streams(service: Service) -> None:
             assert [await ordered.__anext__(), await ordered.__anext__()] == first
             await ordered.aclose()  # type: ignore[attr-defined]
             assert first[0].model.version
+
+    asyncio.run(run())
+
+
+def test_ids(service: Service) -> None:
+    items: list[Any] = [{"response": POLITE, "id": ""}, {"response": RUDE, "id": None}, POLITE]
+
+    async def run() -> None:
+        async with NatsClient(service.nats) as client:
+            ids = await client.publish("ids", items)
+            assert len({id for id in ids if id and id != "None"}) == 3
+            results = client.results("ids")
+            assert {(await results.__anext__()).id for _ in ids} == set(ids)
+            await results.aclose()  # type: ignore[attr-defined]
+            with pytest.raises(ac.InputError, match="NoneType"):
+                await client.publish("ids", [None])  # type: ignore[list-item]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("durable", [None, "deleted"])
+@pytest.mark.parametrize("waiting", [False, True])
+def test_a_deleted_consumer_is_replaced(service: Service, durable: str | None, waiting: bool) -> None:
+    name = f"{durable}-{waiting}"
+
+    async def run() -> None:
+        nc = await nats.connect(service.nats)
+        js = nc.jetstream()
+        async with NatsClient(service.nats, retry=5) as client:
+            await client.publish(name, [ac.Item(response=POLITE, id="first")])
+            results = client.results(name, durable=durable and name)
+            assert (await results.__anext__()).id == "first"
+            found = await js.consumers_info("ASSAY_REWARDS")
+            [consumer] = [c for c in found if c.config.filter_subject == f"assay.v1.rewards.{name}"]
+            assert durable or consumer.config.inactive_threshold == 300
+            following = asyncio.ensure_future(results.__anext__())
+            while waiting and not (await js.consumer_info("ASSAY_REWARDS", consumer.name)).num_waiting:
+                await asyncio.sleep(0.01)
+            await js.delete_consumer("ASSAY_REWARDS", consumer.name)
+            await client.publish(name, [ac.Item(response=POLITE, id="second")])
+            ids = [(await following).id]
+            while ids[-1] != "second":
+                ids.append((await results.__anext__()).id)
+            assert ids == (["first", "second"] if durable else ["second"])
+            await results.aclose()  # type: ignore[attr-defined]
+        await nc.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("code", "err_code", "kind"),
+    [
+        (400, 10054, ac.BadRequestError),  # message size exceeds maximum allowed
+        (404, 10014, ac.NotFoundError),  # consumer not found
+        (404, 10059, ac.ServiceUnavailableError),  # stream not found: the service has not started
+        (500, 10049, ac.ServiceUnavailableError),
+        (503, 10008, ac.ServiceUnavailableError),
+        (None, None, ac.ServiceUnavailableError),  # no responders
+    ],
+)
+def test_jetstream_errors(code: int | None, err_code: int | None, kind: type[ac.APIStatusError]) -> None:
+    error = _jetstream_error(nats.js.errors.APIError(code, "a description", err_code))
+    assert type(error) is kind
+    assert error.status_code == (code or 503)
+    assert "a description" in str(error)
+
+
+def test_a_permanent_jetstream_error_is_not_retried(service: Service) -> None:
+    async def run() -> None:
+        async with NatsClient(service.nats, retry=1) as client:
+            with pytest.raises(ac.BadRequestError, match="start sequence"):
+                await client.results("run7", first=0).__anext__()
 
     asyncio.run(run())
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import httpx
 import pytest
 from conftest import Faulty, Handler, drop, good, hang
 
 import assay_client as ac
+from assay_client._pool import AsyncConnectionPool
 
 FAST = ac.Retry(budget=5.0, initial_backoff=0.01, max_backoff=0.05)
 
@@ -75,3 +77,32 @@ def test_the_proxy_of_the_environment_applies_to_remote_services(faulty: Faulty,
 
     assert asyncio.run(run()) == 0.0007
     assert faulty.requests[0][0] == "http://assay.invalid/v1/score"
+
+
+class Connection(httpx.AsyncHTTPTransport):
+    """While it is closed, another task takes all idle connections; then closing it fails."""
+
+    def __init__(self, pool: AsyncConnectionPool) -> None:
+        self.pool, self.closed = pool, False
+
+    async def aclose(self) -> None:
+        self.closed = True
+        await asyncio.sleep(0)
+        self.pool._idle.clear()
+        raise OSError
+
+
+@pytest.mark.parametrize("max_idle", [0, 8])
+def test_expired_connections_are_closed_while_others_are_taken(max_idle: int) -> None:
+    async def run() -> None:
+        pool = AsyncConnectionPool(max_idle, 60.0, httpx.create_ssl_context())
+        expired = [Connection(pool), Connection(pool)]
+        pool._idle.extend((float("-inf"), connection) for connection in expired)
+        await pool.release(Connection(pool))
+        assert all(connection.closed for connection in expired)
+        idle = [Connection(pool), Connection(pool)]
+        pool._idle.extend((0.0, connection) for connection in idle)
+        await pool.aclose()
+        assert all(connection.closed for connection in idle)
+
+    asyncio.run(run())

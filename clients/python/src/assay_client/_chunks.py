@@ -110,15 +110,15 @@ def _is_local_to_chunk(error: AssayError) -> bool:
     return True
 
 
-def feedback_batches(lines: Iterable[bytes]) -> Iterator[tuple[int, list[bytes]]]:
-    """Yields encoded feedback items in batches, each with the position of its first item."""
+def feedback_batches(lines: Iterable[bytes]) -> Iterator[Chunk]:
+    """Yields encoded feedback items in batches."""
     pending: list[bytes] = []
     first = size = 0
     for line in lines:
         if pending and (len(pending) >= MAX_FEEDBACK_ITEMS or size + len(line) > MAX_FEEDBACK_BYTES):
-            yield first, pending
+            yield Chunk(first, pending)
             first, pending, size = first + len(pending), [], 0
         pending.append(line)
         size += len(line) + 1
     if pending:
-        yield first, pending
+        yield Chunk(first, pending)

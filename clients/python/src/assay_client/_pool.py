@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import cast
 
 import httpx
@@ -49,14 +50,22 @@ class AsyncConnectionPool(httpx.AsyncBaseTransport):
         """Keeps a connection for the next request and closes those idle for too long."""
         now = time.monotonic()
         self._idle.append((now, connection))
-        while len(self._idle) > self._max_idle or now - self._idle[0][0] > self._idle_timeout:
-            _, expired = self._idle.popleft()
-            await expired.aclose()
+        expired = []  # all of them are removed before the first await, where other tasks take connections
+        while self._idle and (
+            len(self._idle) > self._max_idle or now - self._idle[0][0] > self._idle_timeout
+        ):
+            expired.append(self._idle.popleft()[1])
+        await _close(expired)
 
     async def aclose(self) -> None:
-        while self._idle:
-            _, connection = self._idle.popleft()
-            await connection.aclose()
+        idle = [connection for _, connection in self._idle]
+        self._idle.clear()
+        await _close(idle)
+
+
+async def _close(connections: Iterable[httpx.AsyncHTTPTransport]) -> None:
+    """Closes idle connections. An error concerns no request and must not keep the others open."""
+    await asyncio.gather(*(connection.aclose() for connection in connections), return_exceptions=True)
 
 
 class _Stream(httpx.AsyncByteStream):

@@ -93,16 +93,20 @@ def encode(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def encode_item(item: ItemLike, index: int, prompt: str | None = None) -> bytes:
+def item_fields(item: ItemLike, index: int) -> dict[str, Any]:
+    """The fields of an item, as a new dict."""
     if isinstance(item, str):
-        value: Any = {"response": item}
-    elif isinstance(item, Item):
-        value = item.to_json()
-    elif isinstance(item, Mapping):
-        value = dict(item)
-    else:
-        kind = type(item).__name__
-        raise _with_index(InputError(f"item {index} has type {kind}; pass a str, an Item or a dict"), index)
+        return {"response": item}
+    if isinstance(item, Item):
+        return item.to_json()
+    if isinstance(item, Mapping):
+        return dict(item)
+    kind = type(item).__name__
+    raise _with_index(InputError(f"item {index} has type {kind}; pass a str, an Item or a dict"), index)
+
+
+def encode_item(item: ItemLike, index: int, prompt: str | None = None) -> bytes:
+    value = item_fields(item, index)
     if prompt is not None:
         value["prompt"] = prompt
     try:
@@ -380,6 +384,11 @@ _ERROR_TYPES: Mapping[int, type[APIStatusError]] = {
 }
 
 
+def error_type(status: int) -> type[APIStatusError]:
+    """The error that a status stands for."""
+    return _ERROR_TYPES.get(status, InternalServerError if status >= 500 else BadRequestError)
+
+
 def decode(response: RawResponse, request: Request, url: str) -> Any:
     """The JSON value of a response; raises the error that its status stands for."""
     if not 200 <= response.status < 300:
@@ -403,7 +412,7 @@ def _raise_for_status(response: RawResponse, request: Request, url: str) -> NoRe
         message = body[:200].decode(errors="replace").strip() or "empty response body"
     if 300 <= status < 400:
         message = f"redirect to {headers.get('location', 'an unspecified location')}; use that URL"
-    kind = _ERROR_TYPES.get(status, InternalServerError if status >= 500 else BadRequestError)
+    kind = error_type(status)
     details = ": ".join(part for part in (f"{status} {code}".strip(), path, message) if part)
     error = kind(
         f"{request.method} {url}{request.path}: {details}",

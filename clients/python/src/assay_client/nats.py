@@ -34,6 +34,7 @@ from ._async.client import AsyncClient
 from ._config import configure
 from ._errors import (
     APIConnectionError,
+    APIStatusError,
     APITimeoutError,
     BadRequestError,
     DamagedResultError,
@@ -43,7 +44,7 @@ from ._errors import (
 )
 from ._private_token import private_token
 from ._retry import Retry, expiry
-from ._types import Item, ItemLike, ModelInfo, Options, Priority, Result
+from ._types import ItemLike, ModelInfo, Options, Priority, Result
 
 log = logging.getLogger("assay_client")
 
@@ -58,6 +59,11 @@ _CREDENTIALS = {
     "signature_cb",
     "tls",
 }
+
+# Seconds for which an ephemeral consumer survives without a request; the default of the server is 5.
+_INACTIVE_THRESHOLD = 300.0
+
+_STREAM_NOT_FOUND = 10059  # error code of JetStream
 
 _SUBJECTS = {"/v1/score": "assay.v1.score", "/v1/feedback": "assay.v1.feedback"}
 
@@ -115,8 +121,9 @@ class NatsClient(AsyncClient):
     ) -> list[str]:
         """Publishes items to `assay.v1.responses.RUN`; returns their ids once they are durable.
 
-        An item without an id is assigned one. Publishing an id of a run again
-        within the duplicate window of the stream has no effect.
+        An item without an id, or with an empty one, is assigned one. Publishing
+        an id of a run again within the duplicate window of the stream has no
+        effect.
         """
         expires = expiry(deadline)
         ids = []
@@ -147,7 +154,8 @@ class NatsClient(AsyncClient):
         Without `run`, any durable serves. Without `durable`, each call
         starts at sequence number `first` of the stream. Offsets are code
         points. Items that cannot be scored yield no result: they are
-        dead-lettered to `assay.v1.dead.*`.
+        dead-lettered to `assay.v1.dead.*`. A durable that is deleted in the
+        meantime is created again, and starts from the beginning.
 
         A result that is damaged raises `DamagedResultError`. To continue
         behind it, call this again: with `durable`, or with `first` one
@@ -167,6 +175,7 @@ class NatsClient(AsyncClient):
                         deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
                         opt_start_seq=last + 1,
                         ack_policy=AckPolicy.NONE,
+                        inactive_threshold=_INACTIVE_THRESHOLD,
                     )
                 subscribed = nc.jetstream(timeout=timeout).pull_subscribe(
                     subject, durable=durable, stream="ASSAY_REWARDS", config=config
@@ -178,8 +187,8 @@ class NatsClient(AsyncClient):
                 consumer = (nc, subscription)
             try:
                 return list(await self._unless_disconnected(_fetch(consumer[1]), timeout))
-            except JetStreamError:
-                consumer = None  # it was deleted
+            except ServiceUnavailableError:
+                consumer = None  # no response to a request for messages: it was deleted or has expired
                 raise
 
         messages: list[Any] = []
@@ -289,7 +298,7 @@ class NatsClient(AsyncClient):
                 "no assay service is listening on this NATS server", status_code=503
             ) from e
         except JetStreamError as e:
-            raise ServiceUnavailableError(f"JetStream error: {e.description}", status_code=503) from e
+            raise _jetstream_error(e) from e
         except (nats.errors.TimeoutError, asyncio.TimeoutError) as e:
             raise APITimeoutError(f"no response from {url} within {timeout:.1f} s") from e
         except nats.errors.Error as e:
@@ -413,11 +422,17 @@ async def _acknowledge(respond: Callable[[], Awaitable[None]]) -> None:
 
 
 def _with_id(item: ItemLike, index: int) -> tuple[str, bytes]:
-    value = {"response": item} if isinstance(item, str) else item
-    if isinstance(value, Item):
-        value = value.to_json()
-    identified = {"id": uuid.uuid4().hex, **value}
-    return str(identified["id"]), _wire.encode_item(identified, index)
+    fields = _wire.item_fields(item, index)
+    fields["id"] = fields.get("id") or uuid.uuid4().hex
+    return str(fields["id"]), _wire.encode_item(fields, index)
+
+
+def _jetstream_error(e: JetStreamError) -> APIStatusError:
+    status = e.code or 503  # nats-py sets none where nothing responds
+    # The service creates its streams when it starts.
+    transient = status >= 500 or e.err_code == _STREAM_NOT_FOUND
+    kind = ServiceUnavailableError if transient else _wire.error_type(status)
+    return kind(f"JetStream error: {e.description or 'no response'}", status_code=status)
 
 
 def _check_size(nc: Any, body: bytes) -> None:

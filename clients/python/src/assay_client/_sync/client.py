@@ -294,11 +294,22 @@ class Client:
         """
         expires = expiry(deadline)
         total = Receipt()
-        for first, lines in feedback_batches(_wire.feedback_lines(items)):
-            parse = partial(_wire.parse_receipt, first=first, n=len(lines))
-            receipt = self._call(_wire.feedback_request(lines, first), parse, expires)
-            total = _wire.add_receipts(total, receipt)
+        for part in feedback_batches(_wire.feedback_lines(items)):
+            total = _wire.add_receipts(total, self._send_labels(part, expires))
         return total
+
+    def _send_labels(self, part: Chunk, deadline: float | None) -> Receipt:
+        parse = partial(_wire.parse_receipt, first=part.first, n=len(part.items))
+        try:
+            return self._call(_wire.feedback_request(part.items, part.first), parse, deadline)
+        except AssayError as e:
+            if not should_split(e, part, "raise"):
+                if e.index is None and len(part.items) == 1:
+                    e.index = part.first
+                raise
+        left, right = part.halves()
+        receipt = self._send_labels(left, deadline)
+        return _wire.add_receipts(receipt, self._send_labels(right, deadline))
 
     def feedback_stats(self) -> Mapping[str, Any]:
         """Counts of the stored labels."""

@@ -65,14 +65,26 @@ def _content(message: Mapping[str, Any]) -> str:
     return "".join(str(part.get("text", "")) for part in content or () if isinstance(part, Mapping))
 
 
-_SPECIAL_TOKENS = re.compile(
-    r"(?:\s*(?:<\|[^<>|]{1,40}\|>|</s>|<s>|<eos>|<pad>|<end_of_turn>|\[PAD\]))+\s*\Z"
+# A special token at the end of a text; the service uses the same list (api/chat/templates.go).
+_SPECIAL_TOKEN = re.compile(
+    r"(?:<([|\uff5c])[^\x00-\x20<>|\uff5c\"']{1,62}\1>"
+    r"|</?s>|<(?:pad|unk|bos|eos|mask|sop|end_of_turn|BOS_TOKEN|extra_id_1)>"
+    r"|\[(?:gMASK|BOS|EOS|PAD|CLS|SEP|UNK|/SYSTEM_PROMPT)\])\Z"
 )
+_MAX_SPECIAL_TOKEN = 66  # characters
 
 
 def strip_special_tokens(text: str) -> str:
-    """text without trailing special tokens, for trainers that decode them."""
-    return _SPECIAL_TOKENS.sub("", text)
+    """text without special tokens and white space at its end, for trainers that decode them."""
+    end = len(text)
+    while True:
+        while end and text[end - 1].isspace():
+            end -= 1
+        # Only the last characters are matched, so that the time is linear in the length of the text.
+        token = _SPECIAL_TOKEN.search(text, max(0, end - _MAX_SPECIAL_TOKEN), end)
+        if token is None:
+            return text[:end]
+        end = token.start()
 
 
 def witness_json(result: Result) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from .. import AsyncClient, Options
 from ._base import prompt_text, shared_async_client
-from .early_stopping import Rollout, Step, TokenDecoder, When, follow, violation
+from .early_stopping import Rollout, Step, TokenDecoder, When, end_of_sequence, follow, violation
 
 # Names of the limit of new tokens in the sampling parameters of vLLM and SGLang.
 _LIMITS = ("max_tokens", "max_new_tokens")
@@ -18,7 +18,9 @@ class EarlyStoppingServer:
 
     `generate` has the arguments and the result of verl's `LLMServerClient`;
     everything else is passed on to it. `limit` is the maximum of new tokens
-    where the sampling parameters have none.
+    where the sampling parameters have none. `eos_token_ids` end a response
+    (default: that of the tokenizer), and so do the `stop_token_ids` of the
+    sampling parameters.
     """
 
     def __init__(
@@ -32,11 +34,13 @@ class EarlyStoppingServer:
         options: Options | None = None,
         model: str | None = None,
         when: When = violation,
+        eos_token_ids: int | Collection[int] | None = None,
     ) -> None:
         self._server = server
         self._tokenizer = tokenizer
         self._limit = limit
         self._chunk = chunk
+        self._eos = end_of_sequence(tokenizer, eos_token_ids)
         self._client = client
         self._settings: dict[str, Any] = {"options": options, "model": model, "when": when}
 
@@ -68,7 +72,7 @@ class EarlyStoppingServer:
         decoder = TokenDecoder(self._tokenizer)
         name = next((n for n in _LIMITS if n in sampling_params), _LIMITS[0])
         left = int(sampling_params.get(name) or self._limit)
-        ends = {self._tokenizer.eos_token_id, *sampling_params.get("stop_token_ids", ())}
+        ends = self._eos.union(sampling_params.get("stop_token_ids") or ())
         sampled: list[int] = []
         while left > 0:
             size = min(self._chunk, left)

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -173,6 +173,13 @@ class TokenDecoder:
 
     def _decode(self, ids: list[int]) -> str:
         return str(self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
+
+def end_of_sequence(tokenizer: Any, ids: int | Collection[int] | None) -> frozenset[int]:
+    """The tokens that end a sequence: ids, or that of the tokenizer where they are None."""
+    if ids is None:
+        ids = tokenizer.eos_token_id
+    return frozenset([ids] if ids is None or isinstance(ids, int) else ids)
 
 
 async def follow(

@@ -2,7 +2,8 @@
 
     from assay_client.integrations.transformers import AssayStoppingCriteria
 
-    with AssayStoppingCriteria(tokenizer, client) as criteria:
+    eos = model.generation_config.eos_token_id
+    with AssayStoppingCriteria(tokenizer, client, eos_token_ids=eos) as criteria:
         ids = model.generate(**inputs, stopping_criteria=[criteria])
         for outcome in criteria.finish():
             ...  # ids[row, prompt : prompt + outcome.tokens] are the tokens to keep
@@ -32,6 +33,7 @@ from .early_stopping import (
     TokenDecoder,
     Watch,
     When,
+    end_of_sequence,
     live_options,
     log,
     violation,
@@ -66,7 +68,8 @@ class AssayStoppingCriteria(StoppingCriteria):
     """Stops sequences by the verdicts of live sessions, one for each.
 
     `prompts` are the prompts of the sequences, as context for models trained
-    with it. `eos_token_ids` end a sequence (default: that of the tokenizer).
+    with it. `eos_token_ids` end a sequence (default: that of the tokenizer);
+    chat models often have others: pass `model.generation_config.eos_token_id`.
     """
 
     def __init__(
@@ -78,14 +81,14 @@ class AssayStoppingCriteria(StoppingCriteria):
         options: Options | None = None,
         model: str | None = None,
         when: When = violation,
-        eos_token_ids: Collection[int] | None = None,
+        eos_token_ids: int | Collection[int] | None = None,
     ) -> None:
         self._tokenizer = tokenizer
         self._client = client or shared_client()
         self._prompts = prompts
         self._settings: dict[str, Any] = {"options": live_options(options), "model": model}
         self._when = when
-        self._eos = frozenset([tokenizer.eos_token_id] if eos_token_ids is None else eos_token_ids)
+        self._eos = end_of_sequence(tokenizer, eos_token_ids)
         self._sessions = contextlib.ExitStack()
         self._rows: list[_Row] = []
         self._seen = 0

@@ -18,6 +18,7 @@ the same way. Any agent loop can wrap its server manager in
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from verl.experimental.agent_loop.agent_loop import register
@@ -28,10 +29,12 @@ from .chunked import EarlyStoppingServer
 
 @register("assay_single_turn_agent")
 class AssaySingleTurnAgentLoop(SingleTurnAgentLoop):
-    """A single turn, stopped early."""
+    """A single turn, stopped early. `eos_token_ids` are those of `EarlyStoppingServer`."""
 
     server_manager: Any
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, eos_token_ids: int | Collection[int] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.server_manager = EarlyStoppingServer(self.server_manager, self.tokenizer, self.response_length)
+        self.server_manager = EarlyStoppingServer(
+            self.server_manager, self.tokenizer, self.response_length, eos_token_ids=eos_token_ids
+        )
