@@ -33,7 +33,9 @@ COPY . .
 RUN go build -buildvcs=auto -ldflags "-s -w -r /usr/lib/assay" -o /out/bin/assay ./sidecar
 # The set-up unpacked exactly the libraries that the binary loads, and their
 # license texts. Symbol tables are never read.
+# The model is readable for the user of the image, whatever the umask of the checkout.
 RUN mkdir -p /out/lib /out/data /out/doc /out/licenses && cp LICENSE NOTICE /out/doc/ \
+ && cp -r models/default /out/model && chmod -R u=rwX,go=rX /out/model \
  && find /opt/assay/libtorch-*/torch/lib /opt/assay/libtorch-*/nvidia -type f -exec cp {} /out/lib/ \; \
  && strip --strip-unneeded /out/lib/*.so* \
  && cp -r /opt/assay/libtorch-*/licenses /out/licenses/native
@@ -46,7 +48,7 @@ LABEL org.opencontainers.image.title="assay" \
       org.opencontainers.image.description="Compliance rewards and witness spans for the responses of language models" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /out/lib/ /usr/lib/assay/
-COPY models/default/ /usr/share/assay/models/default/
+COPY --from=build /out/model/ /usr/share/assay/models/default/
 COPY --from=build --chown=65532:65532 /out/data/ /var/lib/assay/
 COPY --from=build /out/licenses/ /usr/share/licenses/assay/
 COPY --from=build /out/bin/assay /usr/bin/assay

@@ -117,10 +117,10 @@ lint: setup ## check the formatting, go vet, golangci-lint, the GitHub workflows
 
 install: bin/assay ## install bin/assay under PREFIX (/usr/local), the libraries that it loads, the shipped model
 	@libraries=$$($(libraries)); test -n "$$libraries" || { echo "bin/assay loads no library of libtorch: make build"; exit 1; }
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/assay $(DESTDIR)$(PREFIX)/share/assay/models
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/assay $(DESTDIR)$(PREFIX)/share/assay/models/default
 	install bin/assay $(DESTDIR)$(PREFIX)/bin/assay
 	$(libraries) | xargs -d '\n' install -t $(DESTDIR)$(PREFIX)/lib/assay
-	cp -r models/default $(DESTDIR)$(PREFIX)/share/assay/models/
+	install -m 644 models/default/* $(DESTDIR)$(PREFIX)/share/assay/models/default
 
 model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../shared/data)
 	for step in base sets bags; do go run ./models/build --data '$(DATA)' --work $(WORK) $$step; done

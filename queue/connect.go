@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -68,6 +69,9 @@ func (c ConnConfig) dial(ctx context.Context, log zerolog.Logger) (*nats.Conn, e
 		if err == nil {
 			log.Info().Str("server", c.server(nc)).Msg("connected to NATS")
 			return nc, nil
+		}
+		if bad, ok := errors.AsType[*url.Error](err); ok {
+			err = bad.Err // without the URL, which may have a password
 		}
 		if !transient(err) {
 			return nil, &SettingError{"URL", err}

@@ -132,6 +132,9 @@ func (c *feedbackExport) Run(a *cli.App) error {
 	defer q.Close(a.Context)
 	ctx, stop := a.UntilSignal()
 	defer stop()
+	if dir != "" {
+		durable.RemoveLeftovers(dir, "."+exportPrefix) // of exports that were killed: their names are never written again
+	}
 	var v feedback.Verification
 	err = durable.WriteTo(path, 0o600, func(w io.Writer) (err error) {
 		v, err = q.Labels().Export(ctx, w)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/rs/zerolog"
 
 	"assay/rewardmodel/retrain"
@@ -21,7 +23,15 @@ type follower struct {
 	journal  retrain.Journal
 	dirs     *CheckpointDirs
 	log      zerolog.Logger
+	outdated prometheus.Gauge
 	reported string // the last failure, "" after a success
+}
+
+// newOutdated registers the gauge of a replica that does not serve the current version.
+func newOutdated(reg prometheus.Registerer) prometheus.Gauge {
+	return promauto.With(reg).NewGauge(prometheus.GaugeOpts{
+		Name: "assay_model_outdated", Help: "1 while this replica cannot load the current version of the fleet and serves another.",
+	})
 }
 
 // run applies the changes until ctx ends. It retries a version that cannot be loaded, while the previous one serves.
@@ -47,6 +57,7 @@ func (f *follower) run(ctx context.Context, changes <-chan retrain.Current) {
 		err := f.serve(ctx, wanted)
 		if err == nil {
 			f.reported = ""
+			f.outdated.Set(0)
 		}
 		if err == nil || ctx.Err() != nil {
 			continue
@@ -88,6 +99,7 @@ func (f *follower) loads(version string) bool {
 
 // reportFailure logs and publishes a failure to load the current version, and not the same failure of a retry again.
 func (f *follower) reportFailure(ctx context.Context, wanted retrain.Current, err error) {
+	f.outdated.Set(1)
 	failure := fmt.Sprintf("%s %d: %v", wanted.Version, wanted.Revision, err)
 	if f.reported == failure {
 		return

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
@@ -31,7 +32,7 @@ func TestFollowerReportsAFailureOnce(t *testing.T) {
 		var events eventCounter
 		f := &follower{
 			replica: "r", versions: set, journal: &events, log: zerolog.New(&log),
-			dirs: NewCheckpointDirs("v1", "given", t.TempDir()),
+			dirs: NewCheckpointDirs("v1", "given", t.TempDir()), outdated: newOutdated(nil),
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		changes := make(chan retrain.Current)
@@ -45,6 +46,7 @@ func TestFollowerReportsAFailureOnce(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 1, strings.Count(log.String(), "cannot load the current model version; run assay models promote"), log.String())
 		require.EqualValues(t, 1, events)
+		require.InDelta(t, 1, testutil.ToFloat64(f.outdated), 0)
 
 		changes <- retrain.Current{Version: "v0", Revision: 3}
 		<-time.After(time.Hour)

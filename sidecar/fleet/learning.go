@@ -35,6 +35,7 @@ type Learning struct {
 	trains   bool // this process runs the loop
 	auto     bool
 	dirs     *CheckpointDirs
+	metrics  prometheus.Registerer // nil: none
 	log      zerolog.Logger
 	// ranking is held while candidates are ranked, since the texts of the pool take up to
 	// hundreds of MB.
@@ -79,7 +80,7 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 	metrics := retrain.NewMetrics(cfg.Metrics)
 	l := &Learning{
 		labels: q.Labels(), registry: registry, dirs: cfg.Dirs, trains: cfg.Trains, auto: cfg.Policy.Auto,
-		versions: versions, log: cfg.Log, ranking: semaphore.NewWeighted(1),
+		versions: versions, metrics: cfg.Metrics, log: cfg.Log, ranking: semaphore.NewWeighted(1),
 		operator: retrain.Operator{Models: registry, Currents: registry, Statuses: registry, Journal: registry, Replica: cfg.Replica.ID, Metrics: metrics},
 	}
 	cfg.Dirs.needed = l.needed
@@ -125,6 +126,7 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 func (l *Learning) Join(ctx context.Context, pin string) error {
 	follow := &follower{
 		replica: l.operator.Replica, versions: l.versions, monitor: l.monitor, journal: l.registry, dirs: l.dirs, log: l.log,
+		outdated: newOutdated(l.metrics),
 	}
 	if pin != "" {
 		if err := l.versions.Promote(ctx, pin); err != nil {

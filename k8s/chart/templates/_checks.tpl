@@ -7,6 +7,11 @@
 {{- if and $v.model.path (not $v.model.volume) -}}
 {{- fail "model.path is set without model.volume; name the volume that has this directory" -}}
 {{- end -}}
+{{- range $key := list "model" "data-dir" "packed-weights" -}}
+{{- if hasKey $v.config $key -}}
+{{- fail (printf "config.%s has no effect: the image sets its environment variable, which has precedence; set model.volume or model.hub, or extraEnv" $key) -}}
+{{- end -}}
+{{- end -}}
 {{- if and $v.sidecar.proxy.enabled $v.sidecar.nats -}}
 {{- fail "sidecar.proxy and sidecar.nats are mutually exclusive: a proxy does not use NATS" -}}
 {{- end -}}

@@ -111,7 +111,7 @@ failureThreshold: {{ index . 3 }}
 {{ end -}}
 - name: data
   emptyDir:
-    sizeLimit: 6Gi
+    sizeLimit: {{ .values.dataSize }}
 - name: tmp
   emptyDir:
     sizeLimit: 1Gi

@@ -81,7 +81,7 @@ volumeMounts:
 {{- end }}
 - name: assay-data
   emptyDir:
-    sizeLimit: 3Gi
+    sizeLimit: {{ .root.Values.sidecar.dataSize }}
 - name: assay-tmp
   emptyDir:
     sizeLimit: 512Mi
