@@ -92,6 +92,18 @@ const reopenAfter = 5000; // milliseconds
 export function follow(path, on, signal) {
   let last = '';
   let stream;
+  // A stream does not tell why it was refused: it may be that the session has ended.
+  const reopen = async () => {
+    try {
+      await session();
+    } catch (error) {
+      if (error.status === 401) {
+        window.dispatchEvent(new Event('signed-out'));
+        return;
+      }
+    }
+    setTimeout(() => signal.aborted || open(), reopenAfter);
+  };
   const open = () => {
     const url = new URL(address(path));
     if (last) url.searchParams.set('after', last);
@@ -99,8 +111,7 @@ export function follow(path, on, signal) {
     stream.onopen = () => on.state?.('open');
     stream.onerror = () => {
       on.state?.('lost');
-      // The browser reconnects by itself, unless the service refused.
-      if (stream.readyState === EventSource.CLOSED) setTimeout(() => signal.aborted || open(), reopenAfter);
+      if (stream.readyState === EventSource.CLOSED) reopen(); // the browser reconnects by itself, unless the service refused
     };
     for (const [name, receive] of Object.entries(on)) {
       if (name === 'state') continue;

@@ -70,19 +70,19 @@ function report(error, signal) {
   fill(byId('notice'), message('error', error.message, retry));
 }
 
-/** Asks the service who the user is, and for a token if it needs one. */
+/** Asks the service who the user is, and for a token if it needs one. Returns whether the service has answered that. */
 async function identify() {
+  let answered = true;
   try {
     user = await api.session();
   } catch (error) {
     user = undefined;
-    if (error.status === 401) {
-      askForToken();
-    } else {
-      fill(byId('notice'), message('error', error.message, ' ', button('Try again', start)));
-    }
+    answered = error.status === 401;
+    if (answered) askForToken();
+    else fill(byId('notice'), message('error', error.message, ' ', button('Try again', start)));
   }
   showAccount();
+  return answered;
 }
 
 function askForToken() {
@@ -92,15 +92,17 @@ function askForToken() {
 async function signOut() {
   try {
     await api.signOut();
-  } catch { /* it has ended already */ }
-  user = undefined;
-  announce('Signed out.');
-  await start();
+  } catch (error) {
+    if (error.status !== 401) { // it has not ended already
+      report(error, leave.signal);
+      return;
+    }
+  }
+  window.location.reload(); // with all texts and labels of this user
 }
 
 async function start() {
-  await identify();
-  await navigate();
+  if (await identify()) await navigate();
 }
 
 byId('sign-in-form').addEventListener('submit', async (event) => {
@@ -119,7 +121,8 @@ byId('sign-in-form').addEventListener('submit', async (event) => {
   showAccount();
   await navigate();
 });
-signInDialog.addEventListener('cancel', (event) => event.preventDefault()); // nothing works without a token
+// Nothing works without a token. A browser closes a dialog at a second Escape, whatever its cancel event is told.
+signInDialog.addEventListener('close', () => user || askForToken());
 
 byId('skip').addEventListener('click', (event) => {
   event.preventDefault(); // the fragment is that of a page
@@ -135,7 +138,7 @@ window.addEventListener('session-changed', async () => {
   showNavigation(location().route);
 });
 window.addEventListener('hashchange', async () => {
-  await navigate();
+  await (user ? navigate() : start());
   if (document.activeElement === document.body) byId('main').focus(); // as after a link to another document
   announce(byId('title').textContent);
 });

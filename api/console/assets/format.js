@@ -12,6 +12,9 @@ export const percent = (share, digits = 0) => (Number.isFinite(share) ? `${(100 
 /** "1 label", "2 labels". */
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 
+// toPrecision writes an exponent from 1000 on.
+const threeDigits = (value) => (value >= 100 ? value.toFixed(0) : value.toPrecision(3));
+
 /** A number of bytes with a unit. */
 export function bytes(value) {
   if (!Number.isFinite(value)) return '–';
@@ -21,14 +24,14 @@ export function bytes(value) {
     value /= 1024;
     unit++;
   }
-  return `${unit === 0 ? value : value.toPrecision(3)} ${units[unit]}`;
+  return `${unit === 0 ? value : threeDigits(value)} ${units[unit]}`;
 }
 
 /** A number of seconds with a unit, such as "350 ms" or "2 h 5 min". */
 export function duration(seconds) {
   if (!Number.isFinite(seconds)) return '–';
   if (seconds === 0) return '0 s';
-  if (seconds < 1) return `${(seconds * 1000).toPrecision(seconds < 0.01 ? 2 : 3)} ms`;
+  if (seconds < 1) return `${seconds < 0.01 ? (seconds * 1000).toPrecision(2) : threeDigits(seconds * 1000)} ms`;
   if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
   const minutes = Math.round(seconds / 60);
   if (minutes < 60) return `${minutes} min`;

@@ -95,14 +95,16 @@ function* chunks(items) {
   if (chunk.length > 0) yield chunk;
 }
 
-/** One request, which waits while the service is overloaded. */
+const longestWait = 300; // seconds
+
+/** One request, which waits while the service is overloaded or the quota of the token is used up. */
 async function scoreOnce(body, signal, priority) {
   for (let attempt = 1; ; attempt++) {
     try {
       return await post('v1/score', body, { signal, headers: { 'X-Priority': priority } });
     } catch (error) {
-      if (!(error instanceof ApiError) || error.status !== 503 || attempt === 5) throw error;
-      await new Promise((resume) => setTimeout(resume, 1000 * Math.min(error.retryAfter || 1, 30)));
+      if (!(error instanceof ApiError) || ![429, 503].includes(error.status) || error.retryAfter > longestWait || attempt === 5) throw error;
+      await new Promise((resume) => setTimeout(resume, 1000 * (error.retryAfter || 1)));
       signal?.throwIfAborted();
     }
   }

@@ -117,7 +117,13 @@ async function choose(tool, labels) {
 async function sendAll(items) {
   const total = { accepted: 0, duplicates: 0, rejected: [] };
   for (let at = 0; at < items.length; at += batch) {
-    const receipt = await post('v1/feedback', { items: items.slice(at, at + batch) });
+    let receipt;
+    try {
+      receipt = await post('v1/feedback', { items: items.slice(at, at + batch) });
+    } catch (error) {
+      error.message += ` Of ${plural(items.length, 'label')}, ${total.accepted} were accepted before; import the file again for the others.`;
+      throw error;
+    }
     total.accepted += receipt.accepted;
     total.duplicates += receipt.duplicates;
     total.rejected.push(...receipt.rejected);

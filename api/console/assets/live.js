@@ -55,7 +55,10 @@ class Live {
   start() {
     this.log = new ScoredLog(() => this.draw(), interval, this.page.signal);
     this.readMetrics();
-    const timer = setInterval(() => this.readMetrics(), metricsInterval);
+    const timer = setInterval(() => {
+      this.readMetrics();
+      if (!this.log.paused) this.draw(); // without new responses too, time goes on
+    }, metricsInterval);
     this.page.signal.addEventListener('abort', () => clearInterval(timer));
     this.showState();
   }

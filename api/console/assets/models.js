@@ -139,18 +139,24 @@ function differences(data, page) {
   const before = select((usable.find((m) => !m.current) ?? usable[0])?.version);
   const after = select(usable.find((m) => m.current)?.version);
   const output = el('div', { id: 'differences' });
+  let running = new AbortController();
   const compare = async (items) => {
+    running.abort();
+    running = new AbortController();
+    const signal = AbortSignal.any([page.signal, running.signal]);
+    const versions = [before.value, after.value];
     page.report();
     const progress = el('progress', { max: 2 * items.length, value: 0, aria: { label: 'Scored responses' } });
     fill(output, progress);
     try {
       const columns = [];
-      for (const model of [before.value, after.value]) {
+      for (const model of versions) {
         const done = columns.length * items.length;
-        columns.push(await scoreAll(items, { model, options: { offset_unit: 'utf16' }, signal: page.signal, progress: (n) => { progress.value = done + n; } }));
+        columns.push(await scoreAll(items, { model, options: { offset_unit: 'utf16' }, signal, progress: (n) => { progress.value = done + n; } }));
       }
-      showDifferences(output, items, columns, [before.value, after.value]);
+      showDifferences(output, items, columns, versions);
     } catch (error) {
+      if (signal.aborted) return;
       fill(output);
       page.report(error);
     }
@@ -173,7 +179,7 @@ function differences(data, page) {
         el('div', { class: 'actions' },
           button(inTry.items.length > 0 ? `Compare on ${plural(inTry.items.length, 'response')} in Try` : 'Compare on what is in Try', () => compare(inTry.items), { disabled: inTry.items.length === 0 }),
           el('label', { class: 'button', for: 'compare-jsonl' }, 'Compare on a JSONL file'), file),
-        el('p', { class: 'hint' }, 'Both versions score the responses now. Nothing is stored.'),
+        el('p', { class: 'hint' }, 'Both versions score the responses now. They appear in Live as any others, and the service stores their text only if it runs with --keep-scored.'),
         output,
       ]);
 }

@@ -26,7 +26,8 @@ function numbers(r) {
     ['Violation', decimals(r.violation, 4)], ['Threshold', decimals(r.threshold, 4)],
     ['Aspect that decides', r.aspect],
     ['Model version', el('span', { class: 'mono' }, r.model)],
-    ['Utterances', count(r.utterances)], ['Characters', count(r.characters)],
+    ['Utterances', r.truncated ? `${count(r.utterances)}, the most that are scored: the rest of the response was not read` : count(r.utterances)],
+    ['Characters', count(r.characters)],
     ['Received by', r.source], ['Scored', time(r.time)],
     ['Step', r.step], ['Group', r.group],
   ]);
@@ -41,5 +42,6 @@ export function responseText(r) {
   } else {
     box.append(r.response.slice(0, at), el('mark', { class: 'utterance witness', title: 'The witness: the utterance with the largest violation' }, r.witness), r.response.slice(at + r.witness.length));
   }
+  if ([...r.response].length < r.characters) box.append(el('span', { class: 'hint' }, '… (the rest is not kept)'));
   return box;
 }

@@ -65,29 +65,36 @@ function form(versions, page, output) {
       })),
     el('p', { class: 'hint' }, 'Ctrl+Enter scores. You can also drop a JSONL file on this form: one object per line, with response (and prompt), messages or instances. The texts are sent to this service only, and this page does not store them.'));
 
-  const run = async (items, view) => {
+  // One run at a time, which uses the form as it was at its start.
+  let running = new AbortController();
+  const run = async (score) => {
+    running.abort();
+    running = new AbortController();
+    const signal = AbortSignal.any([page.signal, running.signal]);
     submit.disabled = true;
     page.report();
     try {
-      await view(items);
+      await score({ versions: chosenVersions(), options: requestOptions(), signal });
     } catch (error) {
-      page.report(error);
+      if (!signal.aborted) page.report(error);
     } finally {
-      submit.disabled = false;
+      if (!signal.aborted) submit.disabled = false;
     }
   };
-  const open = (chosen) => chosen && run(null, async () => {
+  const open = (chosen) => chosen && run(async (request) => {
     file.value = '';
-    inTry.items = await readItems(chosen);
-    await showList(output, page, chosen.name);
+    const items = await readItems(chosen);
+    request.signal.throwIfAborted();
+    inTry.items = items;
+    await showList(output, items, request, chosen.name);
   });
   element.addEventListener('submit', (event) => {
     event.preventDefault();
     inTry.items = draft.responses.map((response) => ({ ...(draft.prompt && { prompt: draft.prompt.toWellFormed() }), response: response.toWellFormed() }));
-    run(inTry.items, (items) => showCards(output, page, items));
+    run((request) => showCards(output, inTry.items, request, page));
   });
   element.addEventListener('keydown', (event) => {
-    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) element.requestSubmit();
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !event.repeat) element.requestSubmit();
   });
   element.addEventListener('dragover', (event) => {
     event.preventDefault();
@@ -138,28 +145,28 @@ function requestOptions() {
 /** The versions to score with; '' is the current one. */
 const chosenVersions = () => (draft.other && draft.other !== draft.model ? [draft.model, draft.other] : [draft.model]);
 
-async function scoreVersions(items, page, progress) {
+async function scoreVersions(items, { versions, options, signal }, progress) {
   const columns = [];
-  for (const model of chosenVersions()) {
+  for (const model of versions) {
     const done = columns.length;
     columns.push(await scoreAll(items, {
-      ...(model && { model }), options: requestOptions(), signal: page.signal,
-      progress: (n) => progress?.(done * items.length + n, chosenVersions().length * items.length),
+      ...(model && { model }), options, signal,
+      progress: (n) => progress?.(done * items.length + n, versions.length * items.length),
     }));
   }
   return columns;
 }
 
 /** Shows each response with each version side by side. */
-async function showCards(output, page, items) {
-  const columns = await scoreVersions(items, page);
+async function showCards(output, items, request, page) {
+  const columns = await scoreVersions(items, request);
   const cards = items.map((item, i) => columns.map((scored, c) => {
     const { result, model } = scored[i];
     return resultCard(item, withoutOnlyAspect(result), model, cardTitle(items, i, columns, c));
   }));
   // A row for each response; without a second version, the responses are the row.
   const rows = columns.length > 1 ? cards : [cards.flat()];
-  fill(output, el('h2', {}, 'Result'), legend(), rows.map((row) => el('div', { class: 'columns' }, row)), snippets(items, page));
+  fill(output, el('h2', {}, 'Result'), legend(), rows.map((row) => el('div', { class: 'columns' }, row)), snippets(items, request, page));
   output.scrollIntoView({ block: 'nearest' });
   announce(columns.flatMap((scored) => scored.map(({ result }) => `${result.compliant ? 'Compliant' : 'Violation'}, reward ${decimals(result.reward)}.`)).join(' '));
 }
@@ -176,19 +183,22 @@ function cardTitle(items, i, columns, c) {
   return columns.length > 1 ? `${response}, ${c === 0 ? 'first' : 'second'} version` : response;
 }
 
-async function showList(output, page, name) {
+async function showList(output, items, request, name) {
   const progress = el('progress', { max: 1, value: 0, aria: { label: 'Scored responses' } });
-  fill(output, el('h2', {}, `${plural(inTry.items.length, 'response')} of ${name}`), progress);
-  const items = inTry.items;
-  const columns = await scoreVersions(items, page, (n, of) => { progress.value = n / of; });
-  progress.remove();
+  fill(output, el('h2', {}, `${plural(items.length, 'response')} of ${name}`), progress);
+  let columns;
+  try {
+    columns = await scoreVersions(items, request, (n, of) => { progress.value = n / of; });
+  } finally {
+    progress.remove();
+  }
   add(output, resultList(items, columns.map((scored) => scored.map((s) => ({ ...s, result: withoutOnlyAspect(s.result) })))));
   announce(`${plural(items.length, 'response')} scored.`);
 }
 
 /** The request as curl and Python, to copy. */
-function snippets(items, page) {
-  const request = { responses: items, ...(draft.model && { model: draft.model }), options: requestOptions() };
+function snippets(items, { versions: [model], options }, page) {
+  const request = { responses: items, ...(model && { model }), options };
   const size = items.reduce((sum, item) => sum + (item.response?.length ?? 0), 0);
   if (size > 100_000) return message('info', 'The request is too large to copy as a command.');
   return el('details', { class: 'snippets' }, el('summary', {}, 'This request as curl or Python'),
