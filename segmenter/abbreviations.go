@@ -11,6 +11,7 @@ type role uint8
 const (
 	ordinary role = iota
 	title         // precedes a name: Dr. Who
+	rank          // a title, and in lowercase also a word: Prof. Ito, reps
 	lead          // precedes what it introduces: e.g. this, vs. that
 	number        // precedes a number: No. 5, Fig. 2
 	date          // month or day, capitalized: Sept. 11
@@ -24,16 +25,17 @@ var abbreviations = table(roleWords)
 
 // roleWords lists the abbreviations of each role; a word has one role only.
 var roleWords = map[role]string{
-	title: `mr mrs ms mx dr drs prof profs rev revd hon gen gens lt col cpl sgt cmdr cdr capt adm maj brig
-		gov govs sen sens rep reps pres supt insp messrs mssrs mme mlle sra srta srs sres dña st ste hrn frl
-		dipl ing phil mt assoc asst atty lic`,
+	title: `mr mrs ms mx dr drs rev revd hon lt cpl sgt cmdr cdr adm maj brig
+		supt insp messrs mssrs mme mlle sra srta srs sres dña st ste hrn frl
+		dipl ing assoc asst atty`,
+	rank: `prof profs gen gens col capt gov govs sen sens rep reps pres phil mt lic`,
 	lead: `e.g eg i.e ie cf vs v viz ca c approx esp incl excl resp aka a.k.a f.k.a w.r.t nee née
-		z.b d.h u.a bzw vgl ggf sog evtl p.ej p.ex p.s ps n.b nb attn ibid op.cit voc trans encl feat i.d`,
+		z.b d.h u.a bzw vgl ggf sog evtl p.ej p.ex p.s ps n.b nb attn ibid op.cit voc encl feat i.d`,
 	number: `no nos nr núm num art arts fig figs eq eqs sec secs sect ch chap chaps vol vols p pp par para pt pts
 		ed eds ext tel app ver rel pág págs pag abb abs kap bd tab ref refs ex lot rm apt ln tbl chr max min`,
 	date: `jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun`,
 	trail: `inc ltd co corp cos llc plc pty pvt bros assn dept div etc ect et.al al jr sr esq ave blvd rd hwy bldg
-		sq ph.d phd m.sc b.sc m.a b.a m.d d.c gmbh usw tsp tbsp yrs yr hrs hr lbs lb oz intl natl govt mfg dpt`,
+		sq ph.d phd m.sc b.sc m.a b.a m.d d.c gmbh usw tsp tbsp yrs yr hrs hr lbs lb oz intl natl govt mfg dpt trans`,
 	place: `cal calif conn mass mich minn penn pa tex fla ariz colo ill ind kan ky okla ore tenn wash wis miss`,
 	clock: `a.m p.m`,
 }

@@ -10,12 +10,13 @@ import (
 // when it does not end it.
 func (s *scanner) cut(from int, st terminator, end int) int {
 	st.after = s.referenceMarks(st.after, end)
-	a := s.lookAhead(st.after, end)
+	after := s.pictographs(st.after, end)
+	a := s.lookAhead(after, end)
 	if a.next == end {
 		return 0 // the block ends anyway
 	}
-	if a.space == st.after {
-		if s.glued(st, end) {
+	if a.space == after {
+		if after == st.after && s.glued(st, end) {
 			return st.after
 		}
 		return 0
@@ -177,6 +178,14 @@ func (s *scanner) periodEnds(from int, st terminator, r right) bool {
 	return true
 }
 
+// rankRole distinguishes "Prof. Ito" from "your prof. He".
+func rankRole(capitalized bool) role {
+	if capitalized {
+		return title
+	}
+	return trail
+}
+
 // role looks up w, the word at text[at:], and recognizes the abbreviations that
 // have a pattern instead of a list: initials and dotted acronyms.
 func (s *scanner) role(w string, at int, capitalized bool) role {
@@ -190,6 +199,9 @@ func (s *scanner) role(w string, at int, capitalized bool) role {
 	if r, ok := abbreviations[string(folded.buf[:folded.n])]; ok && folded.n > 0 {
 		if (r == date || r == place) && !capitalized {
 			return ordinary
+		}
+		if r == rank {
+			return rankRole(capitalized)
 		}
 		return r
 	}

@@ -88,6 +88,35 @@ func (s *scanner) referenceMarks(after, end int) int {
 	return at
 }
 
+// pictographs returns the end of emoji and characters without a width that directly follow a terminator and precede white
+// space: "Great!👍 More". Without white space they may be a part of anything.
+func (s *scanner) pictographs(after, end int) int {
+	const maxBytes = 64
+	if s.past(after, end) || s.text[after] < utf8.RuneSelf {
+		return after
+	}
+	s.charge(maxBytes)
+	return after + s.near(after, end, maxBytes, func(s *scanner, w string) int {
+		n := 0
+		for !s.past(n, len(w)) {
+			r, size := utf8.DecodeRuneInString(w[n:])
+			if r == utf8.RuneError || !unicode.Is(unicode.So, r) && !unicode.Is(unicode.Sk, r) && !zeroWidth(r) {
+				break
+			}
+			n += size
+		}
+		if n == maxBytes || !s.endsAtSpace(w[n:]) { // what follows maxBytes is not read
+			return 0
+		}
+		return n
+	})
+}
+
+// zeroWidth reports characters without a width: joiners, variation selectors, marks of direction.
+func zeroWidth(r rune) bool {
+	return r >= 0x200b && r <= 0x200f || r >= 0x2060 && r <= 0x2064 || r == 0xfe0f || r == 0xfeff
+}
+
 func referenceSign(r rune) bool {
 	switch r {
 	case '¹', '²', '³', '⁰', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹', '†', '‡':
