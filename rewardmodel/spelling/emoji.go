@@ -14,8 +14,9 @@ const maxDescribed = 512
 // DescribeEmoji replaces each emoji, with its skin tone or as a sequence (a flag, a family), by its short name in the
 // Unicode Common Locale Data Repository, set apart by spaces: a vocabulary of words has few emoji, and reads all of a
 // word that has an unknown one as unknown. A run of the same emoji is described once, and squared letters, keycaps and
-// other characters in the style of emoji become plain ones, as in "b1️⃣tch". Characters that are mainly punctuation, such as arrows, © and bullets, remain, and so do emoji beyond the
-// first 512. Offsets in the result say nothing about the text.
+// other characters in the style of emoji become plain ones, as in "b1️⃣tch". Characters that are mainly punctuation, such
+// as arrows, © and bullets, remain, and so do emoji beyond the first 512. Offsets in the result say nothing about the
+// text.
 func DescribeEmoji(text string) string {
 	if ascii(text) {
 		return text
@@ -73,10 +74,8 @@ func emojiName(cluster string) string {
 		return string(first)
 	case first < 0x2300 || first >= 0x25a0 && first < 0x2600 || styled(first):
 		return ""
-	case first >= 0x1f150 && first <= 0x1f169:
-		return string('A' + first - 0x1f150)
-	case first >= 0x1f170 && first <= 0x1f189:
-		return string('A' + first - 0x1f170)
+	case boxed(first) != first:
+		return string(boxed(first))
 	}
 	emoji, err := gomoji.GetInfo(strings.TrimRight(cluster, "\u200d"))
 	if err != nil {

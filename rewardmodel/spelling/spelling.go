@@ -1,7 +1,7 @@
 // Package spelling undoes spellings that hide a word from a classifier: letters of other alphabets that look like Latin
 // ones, letters in other styles (full width, mathematical, circled), invisible characters, letters set apart
-// ("i d i o t", "k.i.l.l"), and digits for letters ("k1ll"). Text in other scripts, numbers and names such as MP3
-// remain as they are.
+// ("i d i o t", "k.i.l.l"), and digits for letters ("k1ll"). Text in other scripts, numbers, hashes and names such as MP3
+// or H1N1 remain as they are.
 package spelling
 
 import (
@@ -12,18 +12,25 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
+// maxPasses bounds the passes of Normalize, each of which takes linear time. Texts need five at most, as far as is known.
+const maxPasses = 8
+
 // Normalize returns the text as it reads to a person. It is idempotent, takes linear time, and returns most texts
 // unchanged, without copying them. The result is not longer than three times the text; offsets in it say nothing about
 // the text.
 func Normalize(text string) string {
-	for !ascii(text) {
-		next := letters(join(latin(visible(text))))
+	for range maxPasses {
+		next := text
+		if !ascii(next) {
+			next = latin(visible(next))
+		}
+		next = letters(join(next))
 		if next == text {
-			return text
+			break
 		}
 		text = next // whose letters for digits may make it mostly Latin, once
 	}
-	return letters(join(text))
+	return text
 }
 
 func ascii(text string) bool {
@@ -42,7 +49,7 @@ func digit(c byte) bool { return c >= '0' && c <= '9' }
 // visible removes invisible characters between letters and marks that strike letters through, and replaces letters in
 // other styles by plain ones (NFKC).
 func visible(text string) string {
-	if strings.IndexFunc(text, func(r rune) bool { return invisible(r) || overlay(r) || styled(r) }) < 0 {
+	if strings.IndexFunc(text, func(r rune) bool { return invisible(r) || overlay(r) || blank(r) || styled(r) || boxed(r) != r }) < 0 {
 		return text
 	}
 	var b strings.Builder
@@ -50,10 +57,12 @@ func visible(text string) string {
 	for i, r := range runes {
 		switch {
 		case overlay(r), invisible(r) && i > 0 && i < len(runes)-1 && joins(runes[i-1]) && joins(runes[i+1]):
+		case blank(r):
+			b.WriteByte(' ')
 		case styled(r):
 			b.WriteString(norm.NFKC.String(string(r)))
 		default:
-			b.WriteRune(r)
+			b.WriteRune(boxed(r))
 		}
 	}
 	return b.String()
@@ -65,15 +74,22 @@ func overlay(r rune) bool { return r >= 0x334 && r <= 0x338 }
 // invisible reports characters without a width. The joiner of emoji sequences is one only among letters.
 func invisible(r rune) bool {
 	switch r {
-	case 0xad, 0x34f, 0x180e, 0x200b, 0x200c, 0x200d, 0x2060, 0x2061, 0x2062, 0x2063, 0xfeff:
+	case 0xad, 0x34f, 0x61c, 0x180e, 0xfeff:
 		return true
 	}
-	return false
+	return r >= 0x200b && r <= 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2060 && r <= 0x2069
 }
 
-// joins reports characters among which an invisible one hides a word: Latin letters and invisible characters. In other
-// scripts, joiners are part of the spelling.
-func joins(r rune) bool { return unicode.Is(unicode.Latin, r) || invisible(r) }
+// blank reports characters that look like a space and are none to a tokenizer: fillers of Hangul, braille without dots.
+func blank(r rune) bool {
+	return r == 0x115f || r == 0x1160 || r == 0x2800 || r == 0x3164 || r == 0xffa0
+}
+
+// joins reports characters among which an invisible one hides a word: Latin letters, those that look like them, digits,
+// and invisible characters. In other scripts, joiners are part of the spelling.
+func joins(r rune) bool {
+	return r < utf8.RuneSelf && digit(byte(r)) || unicode.Is(unicode.Latin, r) || invisible(r) || plain(r) != r
+}
 
 // styled reports letters in another style, which NFKC replaces: full width, mathematical, circled, squared, raised.
 func styled(r rune) bool {
@@ -81,9 +97,21 @@ func styled(r rune) bool {
 		r >= 0x249c && r <= 0x24b5 || r >= 0x1f110 && r <= 0x1f149 || r >= 0x2100 && r <= 0x214f && unicode.IsLetter(r) || r >= 0x1d2c && r <= 0x1d6a
 }
 
+// boxed maps white letters on a black circle or square, which NFKC does not replace, to plain ones, and others to themselves.
+func boxed(r rune) rune {
+	switch {
+	case r >= 0x1f150 && r <= 0x1f169:
+		return 'A' + r - 0x1f150
+	case r >= 0x1f170 && r <= 0x1f189:
+		return 'A' + r - 0x1f170
+	}
+	return r
+}
+
 // lookalikes are Cyrillic, Greek and other letters, each followed by the Latin letter that it looks like.
-const lookalikes = "аaеeоoрpсcуyхxіiїiјjѕsһhԁdԛqԝwѵvӏlАAВBЕEКKМMНHОOРPСCТTУYХXІIЇIЈJЅS" +
-	"αaοoνvρpιiκkυuχxγyΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧXıiɑaɡgɩiʏyոnսuօoցgᴀaᴇeᴏoᴜu"
+const lookalikes = "аaеeкkоoрpсcуyхxіiїiјjѕsһhԁdԛqԝwѵvӏlАAВBЕEКKМMНHОOРPСCТTУYХXІIЇIЈJЅS" +
+	"αaοoνvρpιiκkυuχxγyΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧXıiɑaɡgɩiʏyոnսuօoցg" +
+	"ᴀaʙbᴄcᴅdᴇeꜰfɢgʜhɪiᴊjᴋkʟlᴍmɴnᴏoᴘpʀrꜱsᴛtᴜuᴠvᴡwᴢz" // small capitals
 
 // plain maps a letter to the Latin letter that it looks like, and others to themselves.
 func plain(r rune) rune {
@@ -146,8 +174,11 @@ func eachWord(text string, chosen func(word string) bool) string {
 	return b.String()
 }
 
-// apart is the number of single letters in a row that are joined.
-const apart = 3
+// The numbers of single letters in a row that are joined: fewer are initials, more are more than a word.
+const (
+	apart   = 3
+	longest = 40
+)
 
 // run returns the end of the single letters at i that are set apart by one and the same separator, and their number.
 func run(text string, i int) (end, n int) {
@@ -181,12 +212,16 @@ func join(text string) string {
 			}
 		default:
 			end, n := run(text, i)
-			if n >= apart {
+			switch {
+			case n > longest, n == apart && strings.ToUpper(text[i:end]) == text[i:end]: // notes, vitamins, initials
+			case n >= apart:
 				out = append(out, text[copied:i]...)
 				for k := range n {
 					out = append(out, text[i+2*k])
 				}
 				copied = end
+			default:
+				end-- // the last letter may begin a run with another separator
 			}
 			i = max(end, i+1)
 		}
@@ -201,18 +236,21 @@ func join(text string) string {
 const digitLetters = "0o1i3e4a5s7t"
 
 // word returns the end of the word at i, and whether all its digits stand for letters: there is one between letters, and
-// no other digit.
+// no other digit. Those of hexadecimal numbers, and of names in capitals that end with a digit, do not.
 func word(text string, i int) (end int, hidden bool) {
-	known, begun := true, false // begun: there is a letter before
+	known, begun, lower, hex, digits := true, false, false, true, 0 // begun: there is a letter before
 	for end = i; end < len(text) && (letter(text[end]) || digit(text[end])); end++ {
-		if letter(text[end]) {
-			begun = true
+		c := text[end]
+		if letter(c) {
+			begun, lower, hex = true, lower || c >= 'a', hex && c|0x20 <= 'f'
 			continue
 		}
-		known = known && strings.IndexByte(digitLetters, text[end]) >= 0
+		digits++
+		known = known && strings.IndexByte(digitLetters, c) >= 0
 		hidden = hidden || begun && end+1 < len(text) && letter(text[end+1])
 	}
-	return end, hidden && known
+	name := hex && digits > 1 || !lower && end > i && digit(text[end-1])
+	return end, hidden && known && !name
 }
 
 // letters replaces digits that stand for letters.
