@@ -70,8 +70,8 @@ func (c ConnConfig) dial(ctx context.Context, log zerolog.Logger) (*nats.Conn, e
 			log.Info().Str("server", c.server(nc)).Msg("connected to NATS")
 			return nc, nil
 		}
-		if bad, ok := errors.AsType[*url.Error](err); ok {
-			err = bad.Err // without the URL, which may have a password
+		if _, ok := errors.AsType[*url.Error](err); ok { // which has the URL, and that may have a password
+			err = errors.New("not a valid URL; escape special characters of its user and password (%2F for a slash)")
 		}
 		if !transient(err) {
 			return nil, &SettingError{"URL", err}

@@ -235,6 +235,10 @@ func TestTheModelIsPulledBeforeAssayStarts(t *testing.T) {
 		require.Equal(t, []string{"pull", "your-org/judge@v2", "--out=/models/judge"}, containers[0].Args)
 		require.Nil(t, containers[0].RestartPolicy)
 		require.Equal(t, "assay", containers[1].Name)
+		for _, c := range containers[:2] { // see TestResourcesBoundAssay
+			_, limited := c.Resources.Limits[corev1.ResourceEphemeralStorage]
+			require.Equal(t, workload == "Deployment/assay", limited, c.Name)
+		}
 		require.Contains(t, containers[1].Env, corev1.EnvVar{Name: "ASSAY_MODEL", Value: "/models/judge"})
 		i := slices.IndexFunc(containers[0].Env, func(e corev1.EnvVar) bool { return e.Name == "HF_TOKEN" })
 		require.GreaterOrEqual(t, i, 0)

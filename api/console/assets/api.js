@@ -95,7 +95,7 @@ export function follow(path, on, signal) {
   // A stream does not tell why it was refused: it may be that the session has ended.
   const reopen = async () => {
     try {
-      await session();
+      await get('console/session');
     } catch (error) {
       if (error.status === 401) {
         window.dispatchEvent(new Event('signed-out'));

@@ -98,7 +98,9 @@ async function signOut() {
       return;
     }
   }
-  window.location.reload(); // with all texts and labels of this user
+  user = undefined;
+  showAccount();
+  window.location.reload(); // without the texts of this user; the browser asks if labels wait to be sent
 }
 
 async function start() {

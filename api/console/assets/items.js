@@ -95,15 +95,14 @@ function* chunks(items) {
   if (chunk.length > 0) yield chunk;
 }
 
-const longestWait = 300; // seconds
-
-/** One request, which waits while the service is overloaded or the quota of the token is used up. */
+/** One request, which waits while the service is overloaded; one of many also until the token has a quota again. */
 async function scoreOnce(body, signal, priority) {
+  const [statuses, longest] = priority === 'bulk' ? [[429, 503], 300] : [[503], 30]; // seconds
   for (let attempt = 1; ; attempt++) {
     try {
       return await post('v1/score', body, { signal, headers: { 'X-Priority': priority } });
     } catch (error) {
-      if (!(error instanceof ApiError) || ![429, 503].includes(error.status) || error.retryAfter > longestWait || attempt === 5) throw error;
+      if (!(error instanceof ApiError) || !statuses.includes(error.status) || error.retryAfter > longest || attempt === 5) throw error;
       await new Promise((resume) => setTimeout(resume, 1000 * (error.retryAfter || 1)));
       signal?.throwIfAborted();
     }

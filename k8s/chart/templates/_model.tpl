@@ -66,7 +66,9 @@ model and tmp.
     limits:
       cpu: "1"
       memory: 512Mi
+      {{- if not .sidecar }}
       ephemeral-storage: {{ $hub.sizeLimit }}
+      {{- end }}
   securityContext: {{- include "assay.containerSecurity" .root | nindent 4 }}
   volumeMounts:
     - name: {{ .model }}

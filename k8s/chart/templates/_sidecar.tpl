@@ -102,7 +102,7 @@ volumeMounts:
 {{- $_ := set $metadata "labels" (merge (dict "assay-sidecar" "enabled") ($metadata.labels | default dict)) -}}
 {{- $_ = set $template "metadata" $metadata -}}
 {{- $pod := $template.spec -}}
-{{- $pull := include "assay.pullModel" (dict "root" .root "values" $values.sidecar "model" "assay-model" "tmp" "assay-tmp") | fromYamlArray -}}
+{{- $pull := include "assay.pullModel" (dict "root" .root "values" $values.sidecar "model" "assay-model" "tmp" "assay-tmp" "sidecar" true) | fromYamlArray -}}
 {{- $sidecar := include "assay.sidecar" (dict "root" .root) | fromYaml -}}
 {{- $volumes := include "assay.sidecarVolumes" (dict "root" .root) | fromYamlArray -}}
 {{- $_ = set $pod "initContainers" (concat $pull (list $sidecar) ($pod.initContainers | default list)) -}}
