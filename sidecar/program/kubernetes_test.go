@@ -54,7 +54,7 @@ func TestAssayAcceptsTheCommandLinesOfTheManifests(t *testing.T) {
 			return nil
 		}))
 	}
-	require.Equal(t, map[string]int{"serve": 5, "trainer": 1, "proxy": 1}, commands)
+	require.Equal(t, map[string]int{"serve": 6, "trainer": 1, "proxy": 1}, commands)
 }
 
 // commandLines finds the arguments of each container called assay.
