@@ -123,7 +123,7 @@ byId('sign-in-form').addEventListener('submit', async (event) => {
   showAccount();
   await navigate();
 });
-// Nothing works without a token. A browser closes a dialog at a second Escape, whatever its cancel event is told.
+// Nothing works without a token. A browser closes a dialog at a second Escape, even if its cancel event is canceled.
 signInDialog.addEventListener('close', () => user || askForToken());
 
 byId('skip').addEventListener('click', (event) => {

@@ -57,7 +57,7 @@ class Live {
     this.readMetrics();
     const timer = setInterval(() => {
       this.readMetrics();
-      if (!this.log.paused) this.draw(); // without new responses too, time goes on
+      if (!this.log.paused) this.draw(); // the windows of time move without new responses too
     }, metricsInterval);
     this.page.signal.addEventListener('abort', () => clearInterval(timer));
     this.showState();
