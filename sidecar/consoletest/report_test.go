@@ -34,16 +34,17 @@ func writeReport(t *testing.T) (path string) {
 	t.Helper()
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
+	const hostile = "<script>document.title='owned'</script> \u202e" // whose witness is shown only if the model is sure of it
 	texts := []struct{ response, label string }{
 		{advice, "compliant"}, {insult + " Save the file first.", "violation"}, {"Drink some water. " + insult, "violation"},
 		{"The train leaves at noon. Please be at the platform early.", "compliant"},
-		{"<script>document.title='owned'</script> \u202e" + insult, "violation"}, {strings.Repeat("A very long sentence without an end ", 60), "compliant"},
+		{hostile + insult, "violation"}, {strings.Repeat("A very long sentence without an end ", 60), "compliant"},
 	}
 	var lines bytes.Buffer
 	for i := range 120 {
 		text := texts[i%len(texts)]
 		line, err := json.Marshal(map[string]any{"id": fmt.Sprint("r", i), "response": fmt.Sprintf("%s Number %d.", text.response, i), "label": text.label,
-			"metadata": map[string]any{"step": i / 12, "source": []string{"travel", "code"}[i%2]}})
+			"metadata": map[string]any{"step": i / 12, "source": []string{"travel", hostile}[i%2]}})
 		require.NoError(t, err)
 		lines.Write(append(line, '\n'))
 	}
