@@ -4,7 +4,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -48,66 +47,6 @@ func TestAverageOfDifferentModels(t *testing.T) {
 	err := average("../default", "../../rewardmodel/checkpoint/testdata/roberta-two", t.TempDir(), io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "different bases") {
 		t.Fatal(err)
-	}
-}
-
-// A model without context has no token type of a prompt: the mean has it only if the first model has.
-func TestAverageOfTokenTypes(t *testing.T) {
-	const types = "embeddings.token_type_embeddings.weight"
-	dir := t.TempDir()
-	without, with := filepath.Join(dir, "without"), filepath.Join(dir, "with")
-	if err := os.CopyFS(without, os.DirFS("../../rewardmodel/checkpoint/testdata/roberta-two")); err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(without, "assay.json"), `{"version":"without","threshold":0.4}`)
-	c, err := checkpoint.Open(without)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	cfg := c.Config
-	cfg.TypeVocab = 2
-	var tensors []checkpoint.Tensor
-	var own []float32
-	for _, spec := range checkpoint.Specs(cfg, true) {
-		values, err := c.Float32(spec.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if spec.Name == types {
-			own = values
-			values = slices.Concat(values, slices.Repeat([]float32{7}, len(values)))
-		}
-		tensors = append(tensors, checkpoint.FromFloat32(spec.Name, checkpoint.F32, spec.Shape, values))
-	}
-	files, err := checkpoint.TokenizerFiles(without)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := checkpoint.Write(with, cfg, checkpoint.Manifest{Version: "with"}, tensors, files...); err != nil {
-		t.Fatal(err)
-	}
-	for _, order := range [][2]string{{without, with}, {with, without}} {
-		out := t.TempDir()
-		if err := average(order[0], order[1], out, io.Discard); err != nil {
-			t.Fatal(err)
-		}
-		averaged, err := checkpoint.Open(out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer averaged.Close()
-		got, err := averaged.Float32(types)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := own
-		if order[0] == with {
-			want = slices.Concat(own, slices.Repeat([]float32{7}, len(own)))
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s first: %v, want %v", order[0], got, want)
-		}
 	}
 }
 

@@ -446,29 +446,6 @@ func TestComparisons(t *testing.T) {
 	if len(third) != 3 || len(rest) != 6 || third[1].bag.Response != examples[3].bag.Response {
 		t.Errorf("every third of 9 are %d, the others %d", len(third), len(rest))
 	}
-	emoji := func(group string, b bag.Bag) example { return example{source: hatemoji, group: group, bag: b} }
-	twins := comparedEmojiTwins([]example{
-		emoji("0 1", violates(hate)), emoji("2 3", violates(hate)), emoji("0 1", complies()), emoji("2 3", violates(hate)), emoji("4 5", complies()),
-	})
-	if len(twins) != 2 || twins[0].group != "0 1" || twins[0].bag.Comparison == "" || twins[0].bag.Comparison != twins[1].bag.Comparison {
-		t.Errorf("twins of emoji: %v", twins)
-	}
-	var promptless []example
-	for i := range 100 {
-		promptless = append(promptless, example{bag: bag.Bag{Response: fmt.Sprint(i)}})
-	}
-	prompted := 0
-	for _, e := range withOtherPrompts(append(promptless, example{bag: bag.Bag{Prompt: "p"}}), 1) {
-		if e.bag.Prompt == "p" {
-			prompted++
-		}
-	}
-	if prompted < 30 || prompted > 70 || promptless[0].bag.Prompt != "" {
-		t.Errorf("%d of 101 bags have the prompt", prompted)
-	}
-	if with := withAll(diaSafety, examples, third); len(with) != 4 || with[3].bag.Response != "h" {
-		t.Errorf("with all of DiaSafety: %d bags", len(with))
-	}
 }
 
 // The bags of comments that follow the last epoch's are none of its own, and at most moreComments of each source.

@@ -272,31 +272,6 @@ func inOneInstance(bags []example) []example {
 	return out
 }
 
-// withAll returns part with all bags of a source, instead of those that it has.
-func withAll(source string, bags, part []example) []example {
-	others := slices.DeleteFunc(slices.Clone(part), func(e example) bool { return e.source == source })
-	return append(others, fromSource(source, bags)...)
-}
-
-// withOtherPrompts gives half of the bags without a prompt that of another bag, so that the model does not learn that a
-// response to any prompt is of a source whose responses have prompts.
-func withOtherPrompts(bags []example, seed uint64) []example {
-	rng := rand.New(rand.NewPCG(seed, 0x9203))
-	var prompts []string
-	for _, e := range bags {
-		if e.bag.Prompt != "" {
-			prompts = append(prompts, e.bag.Prompt)
-		}
-	}
-	out := slices.Clone(bags)
-	for i := range out {
-		if out[i].bag.Prompt == "" && len(prompts) > 0 && rng.IntN(2) == 0 {
-			out[i].bag.Prompt = pick(rng, prompts)
-		}
-	}
-	return out
-}
-
 // fromSource returns the bags of a source.
 func fromSource(source string, bags []example) []example {
 	return slices.DeleteFunc(slices.Clone(bags), func(e example) bool { return e.source != source })
@@ -330,13 +305,10 @@ func writeBags(cfg config, log io.Writer) error {
 	bags = inOneInstance(bags)
 	last := lastEpoch(bags)
 	third, rest := thirds(last)
-	rest = append(rest, commentsAfter(bags, last)...)
 	var failed error
 	for name, part := range map[string][]example{
-		"train-pairs": fromSource(pairs, bags), "train": bags, "train-last": last, "train-third": third, "train-rest": rest,
-		"train-prompted": withOtherPrompts(withAll(diaSafety, bags, third), cfg.seed), "train-prompted-rest": withOtherPrompts(rest, cfg.seed),
+		"train-pairs": fromSource(pairs, bags), "train": bags, "train-last": last, "train-third": third, "train-rest": append(rest, commentsAfter(bags, last)...),
 		"train-rules": inOneInstance(comparedByRule(s.train)), "train-twins": inOneInstance(comparedTwins(s.train, cfg.seed)),
-		"train-emoji-twins": inOneInstance(comparedEmojiTwins(s.train)),
 	} {
 		failed = errors.Join(failed, writeExamples(filepath.Join(cfg.work, name+".jsonl"), part, cfg.aspects))
 	}

@@ -266,19 +266,20 @@ def test_slime(live: Service) -> None:
 
 def test_slime_scores_only_the_turns_of_the_assistant(live: Service) -> None:
     assert live.url
+    insult = "Shut up, you worthless piece of shit."
     header = "<|im_end|>\n<|im_start|>{}\n"
-    parts: list[Any] = [{"type": "image", "image": object()}, {"type": "text", "text": "x"}]
+    parts: list[Any] = [{"type": "image", "image": object()}, {"type": "text", "text": "I have a headache."}]
     samples = [
         SimpleNamespace(prompt=[{"role": "user", "content": parts}], response=text, metadata={})
         for text in (
-            POLITE + header.format("tool") + RUDE + header.format("assistant") + POLITE,
-            POLITE + header.format("tool") + POLITE + header.format("assistant") + RUDE,
+            POLITE + header.format("tool") + insult + header.format("assistant") + POLITE,
+            POLITE + header.format("tool") + POLITE + header.format("assistant") + insult,
         )
     ]
     polite, rude = asyncio.run(slime.reward_func(SimpleNamespace(), samples))
     assert polite > 0.5 > rude
     witness = json.loads(samples[1].metadata["assay"])
-    assert (witness["text"], witness["message"]) == (SPAN, 1)
+    assert (witness["text"], witness["message"]) == (insult, 1)
 
 
 def test_slime_sends_samples_concurrently_and_retries(faulty: Faulty, fresh: pytest.MonkeyPatch) -> None:
