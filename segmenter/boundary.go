@@ -178,14 +178,6 @@ func (s *scanner) periodEnds(from int, st terminator, r right) bool {
 	return true
 }
 
-// rankRole distinguishes "Prof. Ito" from "your prof. He".
-func rankRole(capitalized bool) role {
-	if capitalized {
-		return title
-	}
-	return trail
-}
-
 // role looks up w, the word at text[at:], and recognizes the abbreviations that
 // have a pattern instead of a list: initials and dotted acronyms.
 func (s *scanner) role(w string, at int, capitalized bool) role {
@@ -197,11 +189,13 @@ func (s *scanner) role(w string, at int, capitalized bool) role {
 	}
 	folded := lower(w)
 	if r, ok := abbreviations[string(folded.buf[:folded.n])]; ok && folded.n > 0 {
-		if (r == date || r == place) && !capitalized {
+		switch {
+		case (r == date || r == place) && !capitalized:
 			return ordinary
-		}
-		if r == rank {
-			return rankRole(capitalized)
+		case r == rank && capitalized:
+			return title
+		case r == rank: // "your prof. He"
+			return trail
 		}
 		return r
 	}

@@ -97,14 +97,7 @@ func (s *scanner) pictographs(after, end int) int {
 	}
 	s.charge(maxBytes)
 	return after + s.near(after, end, maxBytes, func(s *scanner, w string) int {
-		n := 0
-		for !s.past(n, len(w)) {
-			r, size := utf8.DecodeRuneInString(w[n:])
-			if r == utf8.RuneError || !unicode.Is(unicode.So, r) && !unicode.Is(unicode.Sk, r) && !zeroWidth(r) {
-				break
-			}
-			n += size
-		}
+		n := s.emoji(w)
 		if n == maxBytes || !s.endsAtSpace(w[n:]) { // what follows maxBytes is not read
 			return 0
 		}
@@ -166,7 +159,7 @@ func (s *scanner) emoticon(w string) int {
 	return i
 }
 
-// emoji matches pictographs with their joiners and modifiers.
+// emoji matches pictographs with their joiners and modifiers, and other characters without a width.
 func (s *scanner) emoji(w string) int {
 	if c := w[0]; c < utf8.RuneSelf && c != '^' && c != '`' {
 		return 0 // most text; these two are the only modifiers of ASCII
@@ -174,7 +167,7 @@ func (s *scanner) emoji(w string) int {
 	n := 0
 	for !s.past(n, len(w)) {
 		r, size := utf8.DecodeRuneInString(w[n:])
-		if r == utf8.RuneError || !unicode.Is(unicode.So, r) && !unicode.Is(unicode.Sk, r) && r != 0x200D && r != 0xFE0F {
+		if r == utf8.RuneError || !unicode.Is(unicode.So, r) && !unicode.Is(unicode.Sk, r) && !zeroWidth(r) {
 			break
 		}
 		n += size

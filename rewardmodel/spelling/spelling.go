@@ -12,7 +12,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxPasses bounds the passes of Normalize, each of which takes linear time. Texts need five at most, as far as is known.
+// maxPasses bounds the passes of Normalize, each of which takes linear time.
 const maxPasses = 8
 
 // Normalize returns the text as it reads to a person. It is idempotent, takes linear time, and returns most texts

@@ -21,8 +21,8 @@ type Tokenizer struct {
 	respell func(text string) string // nil: not
 }
 
-// Respelled returns the tokenizer with a normalization before it, after those that it has: IDs are those of respell(text). Encode and its offsets,
-// which are about the text itself, do not change.
+// Respelled returns the tokenizer with a normalization before it, after those that it has: IDs are those of respell(text).
+// Encode and its offsets, which are about the text itself, do not change.
 func (t *Tokenizer) Respelled(respell func(text string) string) *Tokenizer {
 	out := *t
 	out.respell = respell

@@ -35,7 +35,6 @@ type Learning struct {
 	trains   bool // this process runs the loop
 	auto     bool
 	dirs     *CheckpointDirs
-	metrics  prometheus.Registerer // nil: none
 	log      zerolog.Logger
 	// ranking is held while candidates are ranked, since the texts of the pool take up to
 	// hundreds of MB.
@@ -44,6 +43,7 @@ type Learning struct {
 	// These are nil in a process that only trains.
 	versions *versions.Set
 	monitor  *monitor
+	outdated prometheus.Gauge
 	damaged  *damagedRecords
 	follow   *follower // also nil in a process with a pinned version
 }
@@ -80,14 +80,14 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 	metrics := retrain.NewMetrics(cfg.Metrics)
 	l := &Learning{
 		labels: q.Labels(), registry: registry, dirs: cfg.Dirs, trains: cfg.Trains, auto: cfg.Policy.Auto,
-		versions: versions, metrics: cfg.Metrics, log: cfg.Log, ranking: semaphore.NewWeighted(1),
+		versions: versions, log: cfg.Log, ranking: semaphore.NewWeighted(1),
 		operator: retrain.Operator{Models: registry, Currents: registry, Statuses: registry, Journal: registry, Replica: cfg.Replica.ID, Metrics: metrics},
 	}
 	cfg.Dirs.needed = l.needed
 	l.damaged = newDamagedRecords(registry, cfg.Replica.ID, q, cfg.Log)
 	var signals retrain.Signals = noSignals{}
 	if versions != nil {
-		l.monitor = newMonitor(registry, versions, cfg.Metrics, cfg.Log)
+		l.monitor, l.outdated = newMonitor(registry, versions, cfg.Metrics, cfg.Log), newOutdated(cfg.Metrics)
 		signals = l.monitor
 		l.labels.OnAppend(l.monitor.addLabels)
 	}
@@ -126,7 +126,7 @@ func NewLearning(ctx context.Context, cfg LearningConfig, q *queue.Queue, versio
 func (l *Learning) Join(ctx context.Context, pin string) error {
 	follow := &follower{
 		replica: l.operator.Replica, versions: l.versions, monitor: l.monitor, journal: l.registry, dirs: l.dirs, log: l.log,
-		outdated: newOutdated(l.metrics),
+		outdated: l.outdated,
 	}
 	if pin != "" {
 		if err := l.versions.Promote(ctx, pin); err != nil {
