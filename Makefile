@@ -15,6 +15,7 @@ WORK   := models/work
 # The commit of the model whose weights the recipe takes the mean with.
 PREDECESSOR := b9bc8c01
 RECIPE := --max-length 128 --embeddings touched --fold 0.03 --no-calibrate
+IN_TURNS := $(RECIPE) --whole-characters 330 --context --context-tokens 64 --context-dropout 0.2 --pseudo-labels false --lambda-bag 10 --lambda-comparison 10 --batch 64 --lr-min 2e-6 --warmup 0.02
 # Validation responses that resemble an assistant's, on which its threshold is fitted.
 ASSISTANT := $(foreach set,harmless documents responses gptfuzz jailbreakbench,$(WORK)/validation-$(set).jsonl)
 
@@ -140,7 +141,18 @@ model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../s
 	bin/assay train $(RECIPE) --whole-characters 330 --bags $(WORK)/train-third.jsonl,$(WORK)/train-rules.jsonl --init $(WORK)/averaged5 --out $(WORK)/stage8 --epochs 1 --lambda-bag 10 --lambda-comparison 10 --batch 64 --lr 5e-5 --lr-min 2e-6 --warmup 0.02 --seed 24
 	go run ./models/build average $(WORK)/stage8 $(WORK)/averaged5 $(WORK)/averaged6
 	bin/assay train $(RECIPE) --bags $(WORK)/train-third.jsonl,$(WORK)/train-rules.jsonl,$(WORK)/train-twins.jsonl --init $(WORK)/averaged6 --out $(WORK)/stage9 --epochs 1 --lambda-bag 10 --lambda-comparison 10 --batch 64 --lr 5e-5 --lr-min 2e-6 --warmup 0.02 --seed 25
-	go run ./models/build average $(WORK)/stage9 $(WORK)/averaged6 $(WORK)/final
+	go run ./models/build average $(WORK)/stage9 $(WORK)/averaged6 $(WORK)/averaged7
+	bin/assay train $(IN_TURNS) --bags $(WORK)/train-turns.jsonl,$(WORK)/train-turns-rules.jsonl,$(WORK)/train-turns-twins.jsonl --init $(WORK)/averaged7 --out $(WORK)/stage10 --epochs 3 --lr 1e-4 --seed 31
+	go run ./models/build average $(WORK)/stage10 $(WORK)/averaged7 $(WORK)/averaged8
+	bin/assay train $(IN_TURNS) --bags $(WORK)/train-turns-rest.jsonl,$(WORK)/train-turns-rules.jsonl,$(WORK)/train-turns-other-twins.jsonl --init $(WORK)/averaged8 --out $(WORK)/stage11 --epochs 1 --lr 6e-5 --seed 38
+	go run ./models/build average $(WORK)/stage11 $(WORK)/averaged8 $(WORK)/averaged9
+	bin/assay train $(IN_TURNS) --bags $(WORK)/train-turns.jsonl,$(WORK)/train-turns-rules.jsonl,$(WORK)/train-turns-twins.jsonl --init $(WORK)/averaged9 --out $(WORK)/stage12 --epochs 1 --lr 5e-5 --seed 42
+	go run ./models/build average $(WORK)/stage12 $(WORK)/averaged9 $(WORK)/averaged10
+	bin/assay train $(IN_TURNS) --bags $(WORK)/train-turns-rest.jsonl,$(WORK)/train-turns-rules.jsonl,$(WORK)/train-turns-other-twins.jsonl --init $(WORK)/averaged10 --out $(WORK)/stage13 --epochs 1 --lr 4e-5 --seed 43
+	go run ./models/build average $(WORK)/stage13 $(WORK)/averaged10 $(WORK)/averaged11
+	go run ./models/build --share 0.125 average $(WORK)/averaged11 $(WORK)/averaged7 $(WORK)/averaged12
+	bin/assay train $(IN_TURNS) --bags $(WORK)/train-turns-last.jsonl,$(WORK)/train-turns-third-rules.jsonl --init $(WORK)/averaged12 --out $(WORK)/stage14 --epochs 1 --lr 4e-5 --seed 44
+	go run ./models/build --share 0.25 average $(WORK)/averaged12 $(WORK)/stage14 $(WORK)/final
 	bin/assay train --epochs 0 --no-calibrate --init $(WORK)/final --out $(WORK)/trained \
 		--bags "$$(echo $(ASSISTANT) | tr ' ' ,)" --threshold false-alarms --dtype bf16 --model-name default
 	for set in $$(ls $(WORK)/test-*.jsonl | grep -v harmless); do \

@@ -106,7 +106,7 @@ func asRoberta(out string, source *checkpoint.Checkpoint, pieces *tokenizer.Toke
 	}
 	return checkpoint.Write(out, cfg, checkpoint.Manifest{
 		Version: "base", Method: "none", Threshold: checkpoint.DefaultThreshold,
-		Base: wheelName, MaxLength: source.Config.MaxPositions, NormalizeSpelling: true,
+		Base: wheelName, MaxLength: source.Config.MaxPositions, NormalizeSpelling: true, DescribeEmoji: true,
 	}, tensors, files...)
 }
 

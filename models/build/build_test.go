@@ -446,6 +446,59 @@ func TestComparisons(t *testing.T) {
 	if len(third) != 3 || len(rest) != 6 || third[1].bag.Response != examples[3].bag.Response {
 		t.Errorf("every third of 9 are %d, the others %d", len(third), len(rest))
 	}
+	emoji := func(group string, b bag.Bag) example { return example{source: hatemoji, group: group, bag: b} }
+	twins := comparedEmojiTwins([]example{
+		emoji("0 1", violates(hate)), emoji("2 3", violates(hate)), emoji("0 1", complies()), emoji("2 3", violates(hate)), emoji("4 5", complies()),
+	})
+	if len(twins) != 2 || twins[0].group != "0 1" || twins[0].bag.Comparison == "" || twins[0].bag.Comparison != twins[1].bag.Comparison {
+		t.Errorf("twins of emoji: %v", twins)
+	}
+}
+
+// Half of the bags get turns of others before their own prompt, twins the same ones.
+func TestUnrelatedTurns(t *testing.T) {
+	var bags []example
+	for i := range 400 {
+		bags = append(bags, example{source: pairs, bag: bag.Bag{Response: fmt.Sprint("r", i), Prompt: []string{"", "p"}[i%2]}})
+	}
+	turns := map[int]int{}
+	for i, e := range withUnrelatedTurns(bags, 1) {
+		turn, own := e.bag.Prompt, bags[i].bag.Prompt
+		if own != "" {
+			if !strings.HasSuffix(turn, own) {
+				t.Fatalf("the prompt of bag %d is %q, without its own", i, turn)
+			}
+			turn = strings.TrimSuffix(turn, own)
+		}
+		turns[len(strings.Fields(turn))]++
+	}
+	if turns[0] < 150 || turns[0] > 250 || turns[1] < 70 || turns[3] < 70 || len(turns) != 3 {
+		t.Errorf("bags by the number of turns that they got: %v", turns)
+	}
+	if bags[0].bag.Prompt != "" {
+		t.Error("the bags themselves were changed")
+	}
+
+	var examples []example
+	for i := range 40 {
+		for _, b := range []bag.Bag{violates(hate), complies()} {
+			b.Response = fmt.Sprint(i, b.Label)
+			examples = append(examples, example{source: pairs, fields: fields{pair: i + 1}, bag: b}, example{source: hatemoji, group: fmt.Sprint(i), bag: b})
+		}
+	}
+	slices.SortStableFunc(examples, func(a, b example) int { return strings.Compare(a.source, b.source) })
+	first, second := comparedInTurns(examples, 1)
+	for _, half := range [][]example{first, second} {
+		if n := len(fromSource(pairs, half)); n != 40 || len(half) != 40+80 {
+			t.Errorf("a half has %d texts of pairs, and %d in all", n, len(half))
+		}
+		for i := 0; i < len(half); i += 2 {
+			a, b := half[i].bag, half[i+1].bag
+			if a.Comparison != b.Comparison || a.Prompt != b.Prompt || a.Verdict() == b.Verdict() {
+				t.Errorf("twins %d: %+v and %+v", i/2, a, b)
+			}
+		}
+	}
 }
 
 // The bags of comments that follow the last epoch's are none of its own, and at most moreComments of each source.

@@ -46,6 +46,28 @@ func comparedTwins(examples []example, seed uint64) []example {
 	return out
 }
 
+// comparedEmojiTwins returns the contrast pairs of HatemojiBuild as comparisons: most differ by an emoji only.
+func comparedEmojiTwins(examples []example) []example {
+	groups := map[string][]example{}
+	var order []string
+	for _, e := range fromSource(hatemoji, examples) {
+		if len(groups[e.group]) == 0 {
+			order = append(order, e.group)
+		}
+		groups[e.group] = append(groups[e.group], e)
+	}
+	var out []example
+	for i, group := range order {
+		if twins := groups[group]; len(twins) == 2 && twins[0].bag.Verdict() != twins[1].bag.Verdict() {
+			for _, e := range twins {
+				e.bag.Comparison = fmt.Sprintf("%s %d", hatemoji, i)
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
+
 // thirds divides bags into every third one and the others.
 func thirds(bags []example) (third, rest []example) {
 	for i, e := range bags {

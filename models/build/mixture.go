@@ -305,10 +305,16 @@ func writeBags(cfg config, log io.Writer) error {
 	bags = inOneInstance(bags)
 	last := lastEpoch(bags)
 	third, rest := thirds(last)
+	rules := withUnrelatedTurns(inOneInstance(comparedByRule(s.train)), cfg.seed)
+	thirdOfRules, _ := thirds(rules)
+	twins, otherTwins := comparedInTurns(s.train, cfg.seed)
 	var failed error
 	for name, part := range map[string][]example{
 		"train-pairs": fromSource(pairs, bags), "train": bags, "train-last": last, "train-third": third, "train-rest": append(rest, commentsAfter(bags, last)...),
 		"train-rules": inOneInstance(comparedByRule(s.train)), "train-twins": inOneInstance(comparedTwins(s.train, cfg.seed)),
+		"train-turns": inTurns(bags, last, third, cfg.seed), "train-turns-rest": restInTurns(rest, cfg.seed+1),
+		"train-turns-last": lastInTurns(bags, third, cfg.seed+2), "train-turns-rules": rules, "train-turns-third-rules": thirdOfRules,
+		"train-turns-twins": twins, "train-turns-other-twins": otherTwins,
 	} {
 		failed = errors.Join(failed, writeExamples(filepath.Join(cfg.work, name+".jsonl"), part, cfg.aspects))
 	}
