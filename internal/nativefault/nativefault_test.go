@@ -105,7 +105,8 @@ func TestFaults(t *testing.T) {
 				require.Equal(t, syscall.SIGSEGV, exit.Sys().(syscall.WaitStatus).Signal(), "%s", errorOutput.String())
 				return
 			case goDump:
-				require.Equal(t, 2, exit.ExitCode(), "%s", errorOutput.String())
+				// Not the exit code: Go's dump may fault itself when the signal arrives while its thread runs C.
+				require.NotContains(t, output.String(), "native code")
 				require.Contains(t, errorOutput.String(), "goroutine ")
 				return
 			}

@@ -10,8 +10,9 @@ import (
 )
 
 // average writes the mean of the weights of two models to out, with the given share of the second: two training runs from the
-// same base, whose mean generalizes better than either ("model soups", Wortsman et al., 2022). The rest of the checkpoint is that of the first, also whether it
-// reads prompts: it keeps the token type of a prompt if the second has none, and gets none from it.
+// same base, whose mean generalizes better than either ("model soups", Wortsman et al., 2022). The rest of the checkpoint is
+// that of the first, also whether it reads prompts: it keeps the token type of a prompt if the second has none, and gets none
+// from it.
 func average(first, second, out string, share float32, log io.Writer) (err error) {
 	var models [2]*checkpoint.Checkpoint
 	for i, dir := range []string{first, second} {

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -116,9 +117,9 @@ func TestIndexReadsOnce(t *testing.T) {
 // this one, and a stream of results that was created again is read from its start.
 func TestIndexOfOtherStreams(t *testing.T) {
 	t.Parallel()
-	jet := connect(t)
+	jet, ctx := connect(t), t.Context()
 	store(t, jet, "a", 1)
-	stream, err := jet.Stream(t.Context(), "REWARDS")
+	stream, err := jet.Stream(ctx, "REWARDS")
 	require.NoError(t, err)
 	stored := stream.CachedInfo().State.LastTime
 	x := New(jet, nil, "REWARDS")
@@ -136,8 +137,10 @@ func TestIndexOfOtherStreams(t *testing.T) {
 	require.True(t, seen, "the mark says more than the clock")
 
 	require.NoError(t, jet.DeleteStream(t.Context(), "REWARDS"))
-	_, err = jet.CreateStream(t.Context(), stream.CachedInfo().Config)
-	require.NoError(t, err)
+	require.EventuallyWithT(t, func(c *assert.CollectT) { // the server may still be removing the directory
+		_, err := jet.CreateStream(ctx, stream.CachedInfo().Config)
+		assert.NoError(c, err)
+	}, time.Minute, 10*time.Millisecond)
 	x.SetMarks(Marks{Marks: []Mark{{Response: 5, Results: map[string]uint64{"REWARDS": 100}}}})
 	store(t, jet, "b", 6)
 	x.Clear()
