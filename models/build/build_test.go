@@ -488,6 +488,9 @@ func TestUnrelatedTurns(t *testing.T) {
 	}
 	slices.SortStableFunc(examples, func(a, b example) int { return strings.Compare(a.source, b.source) })
 	first, second := comparedInTurns(examples, 1)
+	if slices.ContainsFunc(fromSource(pairs, second), func(e example) bool { return e.bag.Comparison == first[0].bag.Comparison }) {
+		t.Error("both halves have the first pair")
+	}
 	for _, half := range [][]example{first, second} {
 		if n := len(fromSource(pairs, half)); n != 40 || len(half) != 40+80 {
 			t.Errorf("a half has %d texts of pairs, and %d in all", n, len(half))

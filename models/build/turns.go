@@ -18,11 +18,7 @@ const (
 // inTurns returns the bags of the first epoch with unrelated turns: the third, all of the small sets of conversations and more
 // of DiaSafety and of Toxic Spans.
 func inTurns(bags, last, third []example, seed uint64) []example {
-	out := withUpTo(diaSafetyInTurns, diaSafety, bags, third)
-	for _, source := range []string{convAbuse, jailbreakBench} {
-		out = withUpTo(len(bags), source, bags, out)
-	}
-	return withUnrelatedTurns(append(out, commentsAfter(bags, last)...), seed)
+	return withUnrelatedTurns(append(withConversations(diaSafetyInTurns, bags, third), commentsAfter(bags, last)...), seed)
 }
 
 // restInTurns returns the bags of the second epoch with unrelated turns.
@@ -32,11 +28,7 @@ func restInTurns(rest []example, seed uint64) []example {
 
 // lastInTurns returns the bags of the last epoch with unrelated turns: the third again, with those of the small sets.
 func lastInTurns(bags, third []example, seed uint64) []example {
-	out := withUpTo(diaSafetyInLastTurns, diaSafety, bags, third)
-	for _, source := range []string{convAbuse, jailbreakBench} {
-		out = withUpTo(len(bags), source, bags, out)
-	}
-	out = withUpTo(gptFuzzInLastTurns, gptFuzz, bags, out)
+	out := withUpTo(gptFuzzInLastTurns, gptFuzz, bags, withConversations(diaSafetyInLastTurns, bags, third))
 	for i := range out {
 		if out[i].source == gptFuzz {
 			out[i].bag.Prompt = ""
@@ -60,6 +52,15 @@ func comparedInTurns(examples []example, seed uint64) (first, second []example) 
 		}
 	}
 	return first, second
+}
+
+// withConversations returns part with up to limit bags of DiaSafety, and with all of the small sets of conversations.
+func withConversations(limit int, bags, part []example) []example {
+	out := withUpTo(limit, diaSafety, bags, part)
+	for _, source := range []string{convAbuse, jailbreakBench} {
+		out = withUpTo(len(bags), source, bags, out)
+	}
+	return out
 }
 
 // withUpTo returns part with up to limit bags of a source, the first ones of bags, instead of those that it has.
