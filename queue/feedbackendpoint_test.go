@@ -70,7 +70,7 @@ func TestFeedbackOverNATS(t *testing.T) {
 	require.NoError(t, q.nc.Publish(labels.SubjectFeedback, []byte(`{"id":"d"}`)))
 	require.Eventually(t, func() bool { return q.Labels().Index().Stats(feedback.Split{}, 0).Records == 3 }, jstest.Timeout, time.Millisecond)
 	require.Eventually(t, func() bool {
-		return testutil.ToFloat64(q.metrics.batches.WithLabelValues("200")) >= 7
+		return testutil.ToFloat64(q.metrics.batches.WithLabelValues("200")) == 8
 	}, jstest.Timeout, time.Millisecond)
 	for _, tc := range []struct {
 		outcome, label string
