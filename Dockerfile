@@ -31,12 +31,12 @@ RUN GOWORK=off go run ./rewardmodel/encoder/setup -device "$DEVICE"
 
 COPY . .
 RUN go build -buildvcs=auto -ldflags "-s -w -r /usr/lib/assay" -o /out/bin/assay ./sidecar
-# The set-up unpacked exactly the libraries that the binary loads, and their
+# The set-up built the library of gotch's wrappers, and unpacked exactly the libraries that this loads, and their
 # license texts. Symbol tables are never read.
 # The model is readable for the user of the image, whatever the umask of the checkout.
 RUN mkdir -p /out/lib /out/data /out/doc /out/licenses && cp LICENSE NOTICE /out/doc/ \
  && cp -r models/default /out/model && chmod -R u=rwX,go=rX /out/model \
- && find /opt/assay/libtorch-*/torch/lib /opt/assay/libtorch-*/nvidia -type f -exec cp {} /out/lib/ \; \
+ && find /opt/assay/gotch-*/lib /opt/assay/libtorch-*/torch/lib /opt/assay/libtorch-*/nvidia -type f -exec cp {} /out/lib/ \; \
  && strip --strip-unneeded /out/lib/*.so* \
  && cp -r /opt/assay/libtorch-*/licenses /out/licenses/native
 # Fails when a linked module has no license file.

@@ -27,9 +27,10 @@ ASSISTANT := $(foreach set,harmless documents responses gptfuzz jailbreakbench,$
 unraced = go list -test -f '{{.ImportPath}} {{join .Deps " "}}' ./... \
 	| awk '$$2 !~ /^\[/ && ($$1 ~ /\/segmenter$$/ || / github\.com\/sugarme\/gotch( |$$)/) { sub(/\.test$$/, "", $$1); print $$1 }' | sort -u
 
-# The libraries that bin/assay loads from outside the directories of the system: those of libtorch and CUDA, wherever
-# LIBTORCH is.
-libraries = ldd bin/assay | awk '$$3 ~ /^\// && $$3 !~ /^\/(usr\/)?lib(32|64)?\// { print $$3 }'
+# The library of gotch's wrappers, which bin/assay loads when it needs libtorch, and what that loads from outside the directories
+# of the system: the libraries of libtorch and CUDA, wherever LIBTORCH is.
+wrappers  = $$(go list -m -f '{{.Dir}}' github.com/sugarme/gotch)/lib/libgotch.so
+libraries = ls $(wrappers) && ldd $(wrappers) | awk '$$3 ~ /^\// && $$3 !~ /^\/(usr\/)?lib(32|64)?\// { print $$3 }'
 
 .PHONY: help setup build run install test test-clients test-console test-all test-k8s test-docs lab reference bench chaos hostile fuzz sanitize audit lint model model-report image image-test clean check-go
 
@@ -117,10 +118,9 @@ lint: setup ## check the formatting, go vet, golangci-lint, the GitHub workflows
 	docs/check.py
 
 install: bin/assay ## install bin/assay under PREFIX (/usr/local), the libraries that it loads, the shipped model
-	@libraries=$$($(libraries)); test -n "$$libraries" || { echo "bin/assay loads no library of libtorch: make build"; exit 1; }
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/assay $(DESTDIR)$(PREFIX)/share/assay/models/default
 	install bin/assay $(DESTDIR)$(PREFIX)/bin/assay
-	$(libraries) | xargs -d '\n' install -t $(DESTDIR)$(PREFIX)/lib/assay
+	libraries=$$($(libraries)) && install -t $(DESTDIR)$(PREFIX)/lib/assay $$libraries
 	install -m 644 models/default/* $(DESTDIR)$(PREFIX)/share/assay/models/default
 
 model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../shared/data)

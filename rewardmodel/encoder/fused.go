@@ -8,16 +8,15 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// fused is a network repacked for scoring on a CPU, in panels (panels.h), or with the weights in oneDNN's layout and everything
-// between two matrix multiplications in one pass over each token (kernels.h). It computes what network computes, without padding and
-// without a backward pass.
+// fused is a network repacked for scoring on a CPU, with the weights in oneDNN's layout and everything between two matrix
+// multiplications in one pass over each token (kernels.h). It computes what network computes, without padding and without a
+// backward pass.
 type fused struct {
 	net       *network // of the embeddings and the classifier
 	kind      gotch.DType
 	threads   int
 	embedNorm norm // the norms are float32
 	layers    []fusedLayer
-	panels    *panelEngine // in place of layers, for BF16 and Int8
 	pool, out classifierLayer
 
 	finalNorm, headNorm norm // ModernBERT's
@@ -53,7 +52,7 @@ type classifierLayer struct {
 // supported.
 func fusable(n *network) bool {
 	supported := n.kind == gotch.Float || n.kind == gotch.BFloat16 && cpu.X86.HasAVX512BF16
-	return supported && !n.device.IsCuda() && !n.cfg.Disentangled.Relative && hasLinear()
+	return supported && !n.device.IsCuda() && !n.cfg.Disentangled.Relative
 }
 
 // apply multiplies x by the weights and applies the activation function.
@@ -77,9 +76,6 @@ func (f *fused) encode(scope *tensorScope, p *packed) *ts.Tensor {
 	}
 	n := f.net
 	k := kernels{scope, f.threads}
-	if f.panels != nil {
-		return f.panels.encode(k, p, n.device)
-	}
 	size, longest := int64(n.cfg.HiddenSize/n.cfg.Heads), p.longest()
 	b := fusedBatch{
 		sequences: len(p.lengths), tokens: int64(len(p.ids)) - p.padding, padded: int64(len(p.ids)), firsts: int64(len(p.first)),

@@ -1,8 +1,5 @@
 package encoder
 
-// #include <malloc.h>
-import "C"
-
 import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -55,9 +52,6 @@ func (u *fuser) replace(f *fused) error {
 	return nil
 }
 
-// returnMemory returns the memory of weights that were freed to the system.
-func returnMemory() { C.malloc_trim(0) }
-
 // dense packs rows [from, to) of a linear layer in oneDNN's layout.
 func (u *fuser) dense(d dense, from, to int64) fusedDense {
 	result := fusedDense{out: to - from}
@@ -83,7 +77,7 @@ func (u *fuser) classifierLayer(d dense, activation string) classifierLayer {
 			return nil
 		}
 		l.out, l.in = size[0], size[1]
-		wide := (l.out + 15) / 16 * 16
+		wide := int64(roundTo16(int(l.out)))
 		weight, bias := scope.values(d.weight, int(l.out*l.in), gotch.CPU), make([]float32, l.out)
 		if d.bias != nil {
 			bias = scope.values(d.bias, int(l.out), gotch.CPU)
@@ -91,13 +85,7 @@ func (u *fuser) classifierLayer(d dense, activation string) classifierLayer {
 		if scope.err != nil {
 			return nil
 		}
-		transposed := make([]float32, l.in*wide)
-		for row := range l.out {
-			for column := range l.in {
-				transposed[column*wide+row] = weight[row*l.in+column]
-			}
-		}
-		l.weight = scope.float32s(transposed, gotch.CPU, l.in, wide)
+		l.weight = scope.float32s(transposed(weight, int(l.in), int(l.out)), gotch.CPU, l.in, wide)
 		l.bias = scope.float32s(append(bias, make([]float32, wide-l.out)...), gotch.CPU, wide)
 		return []*ts.Tensor{l.weight, l.bias}
 	})

@@ -62,16 +62,16 @@ func (r *Runtime) loadInt8With(ckpt *checkpoint.Checkpoint, checks []rewardmodel
 	if err := r.supportsInt8(ckpt.Config); err != nil {
 		return nil, err
 	}
-	m, _, _, err := r.buildInt8(ckpt, checks)
+	m, _, err := r.buildInt8(ckpt, checks)
 	return m, err
 }
 
-// buildInt8 quantizes a model, in memory of its own, and validates its scores on the check texts. With context, each text
-// is also a reply to the preceding one.
-func (r *Runtime) buildInt8(ckpt *checkpoint.Checkpoint, checks []rewardmodel.Sequence) (*Model, *panelLayout, packedweights.Deviation, error) {
+// buildInt8 quantizes a model, in memory of its own, and compares its scores of the check texts with those in float32. With
+// context, each text is also a reply to the preceding one. Everything between the matrix multiplications stays float32.
+func (r *Runtime) buildInt8(ckpt *checkpoint.Checkpoint, checks []rewardmodel.Sequence) (*Model, packedweights.Deviation, error) {
 	m, err := r.loadPlain(ckpt, FP32)
 	if err != nil {
-		return nil, nil, packedweights.Deviation{}, err
+		return nil, packedweights.Deviation{}, err
 	}
 	for i := range checks {
 		checks[i].IDs = checks[i].IDs[:min(len(checks[i].IDs), m.MaxLength())]
@@ -82,29 +82,23 @@ func (r *Runtime) buildInt8(ckpt *checkpoint.Checkpoint, checks []rewardmodel.Se
 			checks = append(checks, rewardmodel.Sequence{IDs: checks[i+1].IDs, Context: context[:min(len(context), limit)]})
 		}
 	}
-	l := layoutOf(m, ckpt, Int8)
-	deviation, err := m.toInt8(l, checks)
+	exact, err := m.Margins(checks)
+	if err = errors.Join(err, m.Close()); err != nil {
+		return nil, packedweights.Deviation{}, err
+	}
+	if m, err = r.layOut(ckpt, Int8); err != nil {
+		return nil, packedweights.Deviation{}, err
+	}
+	var deviation packedweights.Deviation
+	got, err := m.Margins(checks)
 	if err == nil {
+		deviation = deviationOf(len(checks), exact, got)
 		err = checkDeviation(deviation, Int8, r.limit)
 	}
 	if err != nil {
-		return nil, nil, packedweights.Deviation{}, errors.Join(err, m.Close())
+		return nil, packedweights.Deviation{}, errors.Join(err, m.Close())
 	}
-	return m, l, deviation, nil
-}
-
-// toInt8 replaces the float32 network of m. Everything between the matrix multiplications stays float32.
-func (m *Model) toInt8(l *panelLayout, checks []rewardmodel.Sequence) (packedweights.Deviation, error) {
-	exact, err := m.Margins(checks)
-	if err != nil {
-		return packedweights.Deviation{}, err
-	}
-	if err := m.toPanels(l); err != nil {
-		return packedweights.Deviation{}, err
-	}
-	m.precision = Int8
-	got, err := m.Margins(checks)
-	return deviationOf(len(checks), exact, got), err
+	return m, deviation, nil
 }
 
 // deviationOf compares the margins of check texts, of every aspect, with those in fp32.

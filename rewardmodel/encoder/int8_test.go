@@ -226,7 +226,7 @@ func TestInt8DoesNotDependOnTheBatch(t *testing.T) {
 
 // words are the embeddings of an int8 model.
 func (m *Model) words() []float32 {
-	return unsafe.Slice((*float32)(m.fused.panels.model.word), m.net.cfg.Vocab*m.net.cfg.HiddenSize)
+	return unsafe.Slice((*float32)(m.panels.model.word), m.net.cfg.Vocab*m.net.cfg.HiddenSize)
 }
 
 // hostile returns a sequence of the tokens with the largest embeddings.

@@ -67,9 +67,11 @@ type Model struct {
 	runtime   *Runtime
 	precision Precision
 	net       *network
-	fused     *fused // replaces the layers of net; nil if they are not fused
+	fused     *fused      // replaces the layers of net, or nil
+	panels    *panelModel // replaces all tensors of net, or nil
 	params    []param
-	mapping   *packedweights.Mapping // a file that the weights are in, or nil
+	memory    alignedMemory          // of the weights of panels, unless a file has them
+	mapping   *packedweights.Mapping // of that file, or nil
 	health    health
 }
 
@@ -104,7 +106,7 @@ func (r *Runtime) loadFloats(ckpt *checkpoint.Checkpoint, precision Precision) (
 		return r.loadPanels(ckpt, BF16)
 	}
 	m, err := r.loadPlain(ckpt, precision)
-	if err != nil || !fusable(m.net) {
+	if err != nil || !r.linear || !fusable(m.net) {
 		return m, err
 	}
 	if err := m.fuse(); err != nil {
@@ -175,7 +177,7 @@ func (m *Model) Margins(batch []rewardmodel.Sequence) ([]float32, error) {
 
 // Logits returns for each sequence two logits per aspect, violation first.
 func (m *Model) Logits(batch []rewardmodel.Sequence) ([][]float32, error) {
-	rows, err := m.run(batch, m.runtime.score)
+	rows, err := m.run(batch, m.runtime.watched)
 	if m.runtime.watch != nil && len(batch) > 0 {
 		m.observe(batch, err)
 	}
@@ -199,19 +201,30 @@ func (m *Model) observe(batch []rewardmodel.Sequence, err error) {
 
 // unwatched is Logits for what the CallWatcher does not count.
 func (m *Model) unwatched(batch []rewardmodel.Sequence) ([][]float32, error) {
-	return m.run(batch, func(_ *packed, f func() error) error { return m.runtime.do(f) })
+	return m.run(batch, func(_ *packed, f func() error) func() error { return f })
 }
 
-func (m *Model) run(batch []rewardmodel.Sequence, do func(p *packed, f func() error) error) ([][]float32, error) {
+// run scores a batch; wrap is applied to the forward pass.
+func (m *Model) run(batch []rewardmodel.Sequence, wrap func(p *packed, f func() error) func() error) ([][]float32, error) {
 	p, err := m.net.pack(batch)
 	if err != nil || len(batch) == 0 {
 		return nil, err
 	}
 	rows := make([][]float32, len(batch))
-	err = do(p, func() error {
-		defer withoutGradients()()
-		return m.infer(p, rows)
-	})
+	if m.panels == nil {
+		err = m.runtime.do(wrap(p, func() error {
+			defer withoutGradients()()
+			return m.infer(p, rows)
+		}))
+		return rows, err
+	}
+	err = m.runtime.onThread(wrap(p, func() error {
+		values, err := m.panels.logits(m.runtime, p)
+		if err != nil {
+			return err
+		}
+		return p.unpack(values, rows)
+	}))
 	return rows, err
 }
 
@@ -231,7 +244,7 @@ func (m *Model) classify(scope *tensorScope, x *ts.Tensor, sequences int) *ts.Te
 	return m.net.classify(scope, x, dropouts{})
 }
 
-// infer writes the logits of a packed batch to rows, in the caller's order. Call it withoutGradients.
+// infer writes the logits of a packed batch to rows, in the caller's order, by tensor operations. Call it withoutGradients.
 func (m *Model) infer(p *packed, rows [][]float32) error {
 	p.round()
 	return p.collect(rows, m.net.width(outputLogits), m.net.device, func(scope *tensorScope) *ts.Tensor {
@@ -274,8 +287,12 @@ func (p *packed) unpack(values []float32, rows [][]float32) error {
 
 // Close frees the weights.
 func (m *Model) Close() error {
-	return m.runtime.do(func() error {
+	return m.runtime.onThread(func() error {
 		err := dropParams(m.params)
+		if m.panels != nil {
+			m.panels.layers.free()
+		}
+		m.memory.free()
 		if m.mapping != nil {
 			err = errors.Join(err, m.mapping.Close())
 			m.mapping = nil

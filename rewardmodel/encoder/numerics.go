@@ -95,12 +95,12 @@ func hasAMX() bool {
 // multiplies bf16 with AMX, in an order of sums that depends on the number of rows, and if a sequence that it scores alone
 // differs.
 func (m *Model) Numerics() (string, error) {
-	if m.fused == nil || m.fused.panels == nil && m.precision == BF16 && hasAMX() {
-		return "", nil
-	}
 	instructions := instructionSet()
-	if m.fused.panels != nil {
-		instructions = levelName(m.fused.panels.level)
+	switch {
+	case m.panels != nil:
+		instructions = levelName(m.panels.level)
+	case m.fused == nil || m.precision == BF16 && hasAMX():
+		return "", nil
 	}
 	probes := m.probes()
 	together, err := m.unwatched(probes)

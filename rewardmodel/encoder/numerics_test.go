@@ -22,7 +22,7 @@ func TestNumericsNameTheLevel(t *testing.T) {
 			}
 			seen := map[string]bool{}
 			for _, level := range panelLevels(p) {
-				m.fused.panels.level = level
+				m.panels.level = level
 				id, err := m.Numerics()
 				if err != nil || !strings.HasPrefix(id, numericsPrefix(levelName(level))+"/"+string(p)+"/") {
 					t.Errorf("level %d: %q (%v)", level, id, err)

@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
-
 	"assay/rewardmodel/checkpoint"
 	"assay/rewardmodel/encoder/packedweights"
 )
@@ -26,11 +23,11 @@ func (r *Runtime) loadPanels(ckpt *checkpoint.Checkpoint, p Precision) (*Model, 
 		return m, err
 	}
 	r.warnUntrusted(err)
-	m, l, deviation, err := r.buildPanels(ckpt, p)
+	m, deviation, err := r.buildPanels(ckpt, p)
 	if err != nil || r.packedDir == "" {
 		return m, err
 	}
-	if r.packedDir.Write(file, l.memory, deviation) == nil {
+	if r.packedDir.Write(file, m.memory.bytes, deviation) == nil {
 		if shared, err := r.openPacked(ckpt, p, file); err == nil {
 			return shared, m.Close()
 		}
@@ -56,15 +53,8 @@ func (r *Runtime) packedFile(ckpt *checkpoint.Checkpoint, p Precision) (packedwe
 	if err != nil {
 		return packedweights.File{}, err
 	}
-	l := layoutOf(&Model{runtime: r}, ckpt, p)
-	l.build()
 	key := sha256.Sum256(fmt.Appendf(nil, "%d %s %x %q", numericsVersion, p, content, int8CheckTexts))
-	return packedweights.File{Key: key, Precision: string(p), Size: l.used}, nil
-}
-
-// layoutOf is the layout of a checkpoint, with neither memory nor weights.
-func layoutOf(m *Model, ckpt *checkpoint.Checkpoint, p Precision) *panelLayout {
-	return &panelLayout{fuser: &fuser{model: m}, cfg: ckpt.Config, aspects: len(ckpt.Manifest.AspectList()), precision: p}
+	return packedweights.File{Key: key, Precision: string(p), Size: layoutOf(ckpt, p).measure()}, nil
 }
 
 // openPacked loads a model from its file.
@@ -73,17 +63,10 @@ func (r *Runtime) openPacked(ckpt *checkpoint.Checkpoint, p Precision, file pack
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{runtime: r, precision: p, mapping: mapping}
-	m.net = &network{cfg: ckpt.Config, device: r.device, kind: gotch.Float, stream: gotch.Float, scale: scoreScale(ckpt.Config), contexts: ckpt.Manifest.Context}
-	for _, a := range ckpt.Manifest.AspectList() {
-		m.net.aspects = append(m.net.aspects, a.Name)
-	}
-	err = checkDeviation(mapping.Deviation, p, r.limit)
-	if err == nil {
-		l := layoutOf(m, ckpt, p)
-		l.memory = mapping.Weights
-		m.usePanels(l.build())
-		err = l.err
+	m := r.withoutWeights(ckpt, p)
+	m.mapping = mapping
+	if err = checkDeviation(mapping.Deviation, p, r.limit); err == nil {
+		m.panels, err = layoutOf(ckpt, p).build(mapping.Weights)
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
@@ -91,51 +74,44 @@ func (r *Runtime) openPacked(ckpt *checkpoint.Checkpoint, p Precision, file pack
 	return m, nil
 }
 
+// withoutWeights returns a model in panels that has none yet.
+func (r *Runtime) withoutWeights(ckpt *checkpoint.Checkpoint, p Precision) *Model {
+	net := &network{cfg: ckpt.Config, device: r.device, contexts: ckpt.Manifest.Context}
+	for _, a := range ckpt.Manifest.AspectList() {
+		net.aspects = append(net.aspects, a.Name)
+	}
+	return &Model{runtime: r, precision: p, net: net}
+}
+
 // buildPanels lays out a model in memory of its own; an int8 model is also validated, as buildInt8 describes.
-func (r *Runtime) buildPanels(ckpt *checkpoint.Checkpoint, p Precision) (*Model, *panelLayout, packedweights.Deviation, error) {
+func (r *Runtime) buildPanels(ckpt *checkpoint.Checkpoint, p Precision) (*Model, packedweights.Deviation, error) {
 	if p == Int8 {
 		checks, err := int8Checks(ckpt)
 		if err != nil {
-			return nil, nil, packedweights.Deviation{}, err
+			return nil, packedweights.Deviation{}, err
 		}
 		return r.buildInt8(ckpt, checks)
 	}
-	m, err := r.loadPlain(ckpt, p)
-	if err != nil {
-		return nil, nil, packedweights.Deviation{}, err
-	}
-	l := layoutOf(m, ckpt, p)
-	if err := m.toPanels(l); err != nil {
-		return nil, nil, packedweights.Deviation{}, errors.Join(err, m.Close())
-	}
-	return m, l, packedweights.Deviation{}, nil
+	m, err := r.layOut(ckpt, p)
+	return m, packedweights.Deviation{}, err
 }
 
-// toPanels replaces the network of m by one that is computed in panels.
-func (m *Model) toPanels(l *panelLayout) error {
-	var weights []*ts.Tensor
-	for _, p := range m.params {
-		weights = append(weights, p.tensor)
+// layOut reads the weights of a checkpoint into panels, without libtorch.
+func (r *Runtime) layOut(ckpt *checkpoint.Checkpoint, p Precision) (*Model, error) {
+	if ckpt.Manifest.Context {
+		if err := checkContext(ckpt.Config); err != nil {
+			return nil, err
+		}
 	}
-	l.build()
-	l.memory, l.from = l.allocate(l.used), m.net
-	f := l.build()
-	l.free(weights...)
-	if l.err != nil {
-		return l.err
+	m, l := r.withoutWeights(ckpt, p), layoutOf(ckpt, p)
+	var err error
+	if m.memory, err = allocate(l.measure()); err != nil {
+		return nil, err
 	}
-	m.usePanels(f)
-	return nil
-}
-
-// usePanels replaces the network of m by f.
-func (m *Model) usePanels(f *fused) {
-	if f == nil {
-		return
+	l.from = ckpt
+	if m.panels, err = l.build(m.memory.bytes); err != nil {
+		return nil, errors.Join(err, m.Close())
 	}
-	net := m.net
-	m.net = &network{cfg: net.cfg, device: net.device, kind: gotch.Float, stream: gotch.Float, scale: net.scale, contexts: net.contexts, aspects: net.aspects}
-	f.net, f.kind, f.threads = m.net, m.net.kind, m.runtime.threads
-	m.fused = f
 	returnMemory()
+	return m, nil
 }

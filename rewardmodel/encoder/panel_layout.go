@@ -4,78 +4,96 @@ package encoder
 import "C"
 
 import (
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"unsafe"
-
-	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 
 	"assay/rewardmodel/checkpoint"
 )
 
 // panelLayout lays out all that a model in panels reads, its embeddings, norms, layers and classifier, one after another in
 // one piece of memory, each aligned to 64 bytes. The configuration alone determines where each of them is, so that the
-// memory can be that of a file (packed_file.go).
+// memory can be that of a file (packed_load.go).
 type panelLayout struct {
-	*fuser
 	cfg       checkpoint.Config
 	aspects   int
 	precision Precision
 
-	memory []byte   // nil: only measure
-	used   int      // of the memory, so far
-	from   *network // whose weights to write to the memory; nil: they are there
+	memory []byte                 // nil: only measure
+	used   int                    // of the memory, so far
+	from   *checkpoint.Checkpoint // whose weights to write to the memory; nil: they are there
+	err    error                  // the first
 }
 
-// build lays out a model in l.memory. Without memory, it only sets l.used.
-func (l *panelLayout) build() *fused {
-	l.used = 0
-	cfg, hidden, feed := l.cfg, l.cfg.HiddenSize, l.cfg.Intermediate
-	from := network{layers: make([]layer, cfg.Layers)}
-	if l.from != nil {
-		from = *l.from
+// layoutOf is the layout of a checkpoint, with neither memory nor weights.
+func layoutOf(ckpt *checkpoint.Checkpoint, p Precision) *panelLayout {
+	return &panelLayout{cfg: ckpt.Config, aspects: len(ckpt.Manifest.AspectList()), precision: p}
+}
+
+// measure returns the bytes of the layout.
+func (l *panelLayout) measure() int {
+	l.memory, l.used = nil, 0
+	l.lay()
+	return l.used
+}
+
+// build lays out a model in memory; with from, it writes the weights there. The model's layers have to be freed.
+func (l *panelLayout) build(memory []byte) (*panelModel, error) {
+	l.memory, l.used = memory, 0
+	m, layers := l.lay()
+	if l.err != nil {
+		return nil, l.err
 	}
-	e := &panelEngine{level: C.panel_best(isHalf(l.precision)), model: C.panel_batch{
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&layers[0])), len(layers)*C.sizeof_panel_layer)
+	if m.layers, l.err = allocate(len(bytes)); l.err != nil {
+		return nil, l.err
+	}
+	copy(m.layers.bytes, bytes)
+	m.model.layers = (*C.panel_layer)(unsafe.Pointer(&m.layers.bytes[0]))
+	return m, nil
+}
+
+func (l *panelLayout) lay() (*panelModel, []C.panel_layer) {
+	cfg, hidden, feed := l.cfg, l.cfg.HiddenSize, l.cfg.Intermediate
+	m := &panelModel{level: C.panel_best(isHalf(l.precision)), model: C.panel_batch{
 		half:   isHalf(l.precision),
 		hidden: C.int64_t(hidden), heads: C.int64_t(cfg.Heads), intermediate: C.int64_t(feed), layer_count: C.int64_t(cfg.Layers),
 		function: function(cfg.HiddenAct), scale: C.float(scoreScale(cfg)[0]), epsilon: C.float(cfg.LayerNormEps),
 	}}
-	e.model.word = l.table(from.word, cfg.Vocab*hidden)
+	m.model.word = l.table(cfg.WordEmbeddings(), cfg.Vocab*hidden)
 	if cfg.HasPositions() {
-		e.model.position = l.table(from.position, cfg.MaxPositions*hidden)
+		m.model.position = l.table("embeddings.position_embeddings.weight", cfg.MaxPositions*hidden)
 	}
 	if cfg.TypeVocab > 0 {
-		e.model.token_type = l.table(from.tokenType, cfg.TypeVocab*hidden)
+		m.model.token_type = l.table(tokenTypeEmbeddings, cfg.TypeVocab*hidden)
 	}
-	e.model.embed_norm = l.norm(from.embedNorm)
+	m.model.embed_norm = l.norm("embeddings.LayerNorm", checkpoint.F32)
 	layers := make([]C.panel_layer, cfg.Layers)
-	for i, f := range from.layers {
-		to := &layers[i]
+	for i := range layers {
+		to, at := &layers[i], fmt.Sprintf("encoder.layer.%d.", i)
+		projections := under(at, cfg.Projections())
 		if i == cfg.Layers-1 {
-			to.query, to.key_value = l.linear(f.qkv, 0, hidden, hidden), l.linear(f.qkv, hidden, 3*hidden, hidden)
+			to.query, to.key_value = l.linear(projections[:1], hidden, hidden), l.linear(projections[1:], hidden, hidden)
 		} else {
-			to.query = l.linear(f.qkv, 0, 3*hidden, hidden)
+			to.query = l.linear(projections, hidden, hidden)
 		}
-		to.attended = l.linear(f.attended, 0, hidden, hidden)
-		to.intermediate = l.linear(f.intermediate, 0, feed, hidden)
-		to.output = l.linear(f.output, 0, hidden, feed)
-		to.attention_norm, to.output_norm = l.norm(f.attentionNorm), l.norm(f.outputNorm)
-		if l.from != nil { // early, since they need more memory than all the rest
-			l.free(f.qkv.weight, f.attended.weight, f.intermediate.weight, f.output.weight)
-		}
+		to.attended = l.linear([]string{at + "attention.output.dense"}, hidden, hidden)
+		to.intermediate = l.linear([]string{at + "intermediate.dense"}, hidden, feed)
+		to.output = l.linear([]string{at + "output.dense"}, feed, hidden)
+		to.attention_norm = l.norm(at+"attention.output.LayerNorm", l.stored())
+		to.output_norm = l.norm(at+"output.LayerNorm", l.stored())
 	}
-	f := &fused{panels: e}
-	f.pool = l.classifier(from.pool, hidden, hidden, (&network{cfg: cfg}).poolActivation())
-	f.out = l.classifier(from.out, hidden, 2*l.aspects, "")
-	if l.memory == nil {
-		return nil
+	l.classifier(m)
+	return m, layers
+}
+
+// stored is the type of the weights of layers and embeddings, before those of int8 are quantized.
+func (l *panelLayout) stored() checkpoint.DType {
+	if l.precision == BF16 {
+		return checkpoint.BF16
 	}
-	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&layers[0])), len(layers)*C.sizeof_panel_layer)
-	kept := l.allocate(len(bytes))
-	if l.err == nil {
-		copy(kept, bytes)
-		e.model.layers = (*C.panel_layer)(unsafe.Pointer(&kept[0]))
-	}
-	return f
+	return checkpoint.F32
 }
 
 // take returns the next part of the memory, or nil without memory or after an error.
@@ -88,42 +106,62 @@ func (l *panelLayout) take(bytes int) []byte {
 	return l.memory[at : at+bytes]
 }
 
-// table lays out n values of embeddings.
-func (l *panelLayout) table(from *ts.Tensor, n int) unsafe.Pointer {
-	if l.precision == BF16 {
-		return l.padded(from, gotch.BFloat16, n, n)
+// read writes the named tensors of the checkpoint one after another, as the given type.
+func (l *panelLayout) read(to []byte, as checkpoint.DType, names ...string) {
+	part := len(to) / len(names)
+	for i, name := range names {
+		if l.err == nil {
+			l.err = l.from.ReadAs(name, as, to[i*part:(i+1)*part])
+		}
 	}
-	return l.padded(from, gotch.Float, n, n)
 }
 
-// padded lays out n values of a tensor followed by zeros, up to room values.
-func (l *panelLayout) padded(from *ts.Tensor, kind gotch.DType, n, room int) unsafe.Pointer {
-	size := int(kind.Size())
-	to := l.take(size * room)
+// floats reads the named tensors, of n values in all, rounded to the type first.
+func (l *panelLayout) floats(n int, rounded checkpoint.DType, names ...string) []float32 {
+	values := make([]float32, n)
+	if rounded == checkpoint.F32 {
+		l.read(asBytes(values), rounded, names...)
+		return values
+	}
+	halves := make([]uint16, n)
+	l.read(unsafe.Slice((*byte)(unsafe.Pointer(&halves[0])), 2*n), rounded, names...)
+	for i, h := range halves {
+		values[i] = math.Float32frombits(uint32(h) << 16)
+	}
+	return values
+}
+
+// table lays out the n values of embeddings.
+func (l *panelLayout) table(name string, n int) unsafe.Pointer {
+	to := l.take(n * l.stored().Size())
 	if to == nil {
 		return nil
 	}
 	if l.from != nil {
-		l.make(func(scope *tensorScope) []*ts.Tensor {
-			whole := scope.do("contiguous", func() (*ts.Tensor, error) { return scope.cast(from, kind).Contiguous(false) })
-			clear(to[copy(to, scope.bytes(whole, size, []int64{int64(n)})):])
-			return nil
-		})
+		l.read(to, l.stored(), name)
 	}
 	return unsafe.Pointer(&to[0])
 }
 
-// norm rounds the columns up to vectors of 16.
-func (l *panelLayout) norm(from norm) C.panel_norm {
+// norm lays out a normalization, rounded to the type; the columns are rounded up to vectors of 16.
+func (l *panelLayout) norm(name string, rounded checkpoint.DType) C.panel_norm {
 	n := l.cfg.HiddenSize
-	wide := (n + 15) / 16 * 16
-	floats := func(from *ts.Tensor) *C.float { return (*C.float)(l.padded(from, gotch.Float, n, wide)) }
-	return C.panel_norm{weight: floats(from.weight), bias: floats(from.bias)}
+	floats := func(name string) *C.float {
+		to := l.take(4 * roundTo16(n))
+		if to == nil {
+			return nil
+		}
+		if l.from != nil {
+			clear(to[copy(to, asBytes(l.floats(n, rounded, name))):])
+		}
+		return (*C.float)(unsafe.Pointer(&to[0]))
+	}
+	return C.panel_norm{weight: floats(name + ".weight"), bias: floats(name + ".bias")}
 }
 
-// linear packs rows [first, end) of a linear layer with the given number of inputs, off the libtorch thread.
-func (l *panelLayout) linear(from dense, first, end, in int) C.panel_linear {
-	out, half := end-first, isHalf(l.precision)
+// linear packs linear layers with the same inputs, each with the given number of outputs, as one.
+func (l *panelLayout) linear(names []string, in, each int) C.panel_linear {
+	out, half := len(names)*each, isHalf(l.precision)
 	to := l.take(int(C.panel_bytes(half, C.int64_t(in), C.int64_t(out))))
 	if to == nil {
 		return C.panel_linear{}
@@ -132,63 +170,66 @@ func (l *panelLayout) linear(from dense, first, end, in int) C.panel_linear {
 	if l.from == nil {
 		return C.panel_at(half, memory, C.int64_t(in), C.int64_t(out))
 	}
-	var weight, bias []float32
-	var halves []byte
-	l.make(func(scope *tensorScope) []*ts.Tensor {
-		rows := scope.rows(from.weight, int64(first), int64(out))
-		if half != 0 {
-			halves = scope.bytes(rows, 2, []int64{int64(out), int64(in)}) // of the whole weight, which the model keeps
-		} else {
-			weight = scope.values(rows, out*in, gotch.CPU)
+	weights, biases := make([]string, len(names)), make([]string, len(names))
+	for i, name := range names {
+		weights[i], biases[i] = name+".weight", name+".bias"
+	}
+	bias := l.floats(out, l.stored(), biases...)
+	if half != 0 {
+		halves := make([]uint16, out*in)
+		l.read(unsafe.Slice((*byte)(unsafe.Pointer(&halves[0])), 2*len(halves)), checkpoint.BF16, weights...)
+		if l.err != nil {
+			return C.panel_linear{}
 		}
-		bias = scope.values(scope.rows(from.bias, int64(first), int64(out)), out, gotch.CPU)
-		return nil
-	})
+		return C.bf16_pack(memory, (*C.uint16_t)(&halves[0]), (*C.float)(&bias[0]), C.int64_t(in), C.int64_t(out))
+	}
+	weight := l.floats(out*in, checkpoint.F32, weights...)
 	if l.err != nil {
 		return C.panel_linear{}
 	}
-	biases := (*C.float)(unsafe.Pointer(&bias[0]))
-	if half != 0 {
-		return C.bf16_pack(memory, (*C.uint16_t)(unsafe.Pointer(&halves[0])), biases, C.int64_t(in), C.int64_t(out))
-	}
 	rounded, scales := quantize(weight, in)
-	return C.int8_pack(memory, (*C.int8_t)(unsafe.Pointer(&rounded[0])), (*C.float)(unsafe.Pointer(&scales[0])), biases, C.int64_t(in), C.int64_t(out))
+	return C.int8_pack(memory, (*C.int8_t)(&rounded[0]), (*C.float)(&scales[0]), (*C.float)(&bias[0]), C.int64_t(in), C.int64_t(out))
 }
 
-// classifier lays out a layer of the classifier, whose tensors are copies.
-func (l *panelLayout) classifier(from dense, in, out int, activation string) classifierLayer {
-	wide := (out + 15) / 16 * 16
+// classifier lays out the layers after the encoder.
+func (l *panelLayout) classifier(m *panelModel) {
+	hidden := l.cfg.HiddenSize
+	reader := classifierReader{ckpt: l.from, rng: rand.New(rand.NewPCG(0, 0))}
+	m.pool = l.dense(hidden, hidden, (&network{cfg: l.cfg}).poolActivation(), reader.pool)
+	m.out = l.dense(hidden, 2*l.aspects, "", func() (classifierWeights, error) {
+		w, _, err := reader.out()
+		return w, err
+	})
+}
+
+func (l *panelLayout) dense(in, out int, activation string, read func() (classifierWeights, error)) panelDense {
+	wide := roundTo16(out)
 	weight, bias := l.take(4*in*wide), l.take(4*wide)
 	if bias == nil {
-		return classifierLayer{}
+		return panelDense{}
 	}
 	if l.from != nil {
-		c := l.classifierLayer(from, activation)
-		l.make(func(scope *tensorScope) []*ts.Tensor {
-			copy(weight, scope.bytes(c.weight, 4, []int64{int64(in), int64(wide)}))
-			copy(bias, scope.bytes(c.bias, 4, []int64{int64(wide)}))
-			return nil
-		})
-		return c
+		w, err := read()
+		if err != nil {
+			l.err = err
+			return panelDense{}
+		}
+		copy(weight, asBytes(transposed(w.weight, in, out)))
+		clear(bias[copy(bias, asBytes(w.bias)):])
 	}
-	c := classifierLayer{in: int64(in), out: int64(out), activation: activation}
-	l.make(func(scope *tensorScope) []*ts.Tensor {
-		c.weight = scope.float32s(asFloats(weight), gotch.CPU, int64(in), int64(wide))
-		c.bias = scope.float32s(asFloats(bias), gotch.CPU, int64(wide))
-		return []*ts.Tensor{c.weight, c.bias}
-	})
-	return c
+	return panelDense{in: in, out: out, weight: (*C.float)(unsafe.Pointer(&weight[0])), bias: (*C.float)(unsafe.Pointer(&bias[0])), function: function(activation)}
 }
 
-// allocate returns memory that the model owns, aligned to 64 bytes.
-func (u *fuser) allocate(bytes int) (memory []byte) {
-	u.make(func(scope *tensorScope) []*ts.Tensor {
-		t, mem := scope.empty(gotch.Int8, int64(bytes))
-		memory = mem
-		return []*ts.Tensor{t}
-	})
-	return memory
+// transposed lays out weights [out, in] as [in, out rounded up to 16], with zeros.
+func transposed(weight []float32, in, out int) []float32 {
+	wide := roundTo16(out)
+	to := make([]float32, in*wide)
+	for row := range out {
+		for column := range in {
+			to[column*wide+row] = weight[row*in+column]
+		}
+	}
+	return to
 }
 
-// asFloats is the inverse of asBytes.
-func asFloats(b []byte) []float32 { return unsafe.Slice((*float32)(unsafe.Pointer(&b[0])), len(b)/4) }
+func roundTo16(n int) int { return (n + 15) / 16 * 16 }

@@ -110,7 +110,7 @@ func TestPanelsKeepNonFinite(t *testing.T) {
 
 // setEmbedding overwrites a value of the embeddings of words.
 func (m *Model) setEmbedding(i int, value float32) {
-	if word := m.fused.panels.model.word; m.precision == BF16 {
+	if word := m.panels.model.word; m.precision == BF16 {
 		unsafe.Slice((*uint16)(word), i+1)[i] = uint16(math.Float32bits(value) >> 16)
 	} else {
 		unsafe.Slice((*float32)(word), i+1)[i] = value
@@ -142,17 +142,15 @@ func compareLevels(t *testing.T, r *Runtime, dir string, p Precision) {
 	}
 	var want []float32
 	for _, level := range panelLevels(p) {
-		m.fused.panels.level = level
+		m.panels.level = level
 		packed, err := m.net.pack(batch)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var states []float32
 		err = r.do(func() error {
-			var scope tensorScope
-			defer scope.drop()
-			states = scope.values(m.encode(&scope, packed), len(batch)*m.net.cfg.HiddenSize, m.net.device)
-			return scope.err
+			states, err = m.panels.states(r, packed)
+			return err
 		})
 		if err != nil {
 			t.Fatal(err)

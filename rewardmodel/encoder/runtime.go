@@ -6,14 +6,25 @@ package encoder
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 void at_set_num_threads(int n);
 void at_manual_seed(int64_t seed);
 static void name_thread(void) { pthread_setname_np(pthread_self(), "libtorch"); }
 
+// opens reports whether a library can be loaded, and loads it.
+static int opens(const char *library) { return dlopen(library, RTLD_LAZY | RTLD_GLOBAL) != NULL; }
+
+// libtorch_path is the file of libtorch, once it is loaded; NULL if it is unknown.
+static const char *libtorch_path(void) {
+	Dl_info info;
+	void *function = dlsym(RTLD_DEFAULT, "aoti_torch_get_data_ptr"); // of its stable interface
+	return function && dladdr(function, &info) ? info.dli_fname : NULL;
+}
+
 static void count(void *started) { atomic_fetch_add((_Atomic int *)started, 1); }
 
-// start_threads sets the number of threads of libtorch to n, or to as many as OpenMP starts, and returns it. oneDNN
-// divides a multiplication by the number that was requested: with fewer, parts of the result would remain undefined.
+// start_threads starts the threads of OpenMP and returns their number: n, or fewer. oneDNN divides a multiplication by the
+// number that was requested: with fewer, parts of the result would remain undefined.
 static int start_threads(int n) {
 	void (*set_dynamic)(int) = (void (*)(int))dlsym(RTLD_DEFAULT, "omp_set_dynamic");
 	void (*parallel)(void (*)(void *), void *, unsigned, unsigned) =
@@ -21,9 +32,7 @@ static int start_threads(int n) {
 	_Atomic int started = 0;
 	if (set_dynamic) set_dynamic(0); // with OMP_DYNAMIC the number would depend on the load of the machine
 	if (parallel) parallel(count, &started, (unsigned)n, 0);
-	if (started > 0 && started < n) n = started;
-	at_set_num_threads(n);
-	return n;
+	return started > 0 && started < n ? started : n;
 }
 */
 import "C"
@@ -35,8 +44,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/libtch"
 	"github.com/sugarme/gotch/ts"
 
 	"assay/internal/nativefault"
@@ -47,7 +58,8 @@ import (
 // ErrClosed is returned by every call on a Runtime, or on a model that it runs, after Close.
 var ErrClosed = errors.New("encoder: the libtorch runtime is closed")
 
-// Runtime owns libtorch: one operating-system thread that makes every call into it.
+// Runtime owns libtorch: one operating-system thread that makes every call into it, and that computes all scores. It loads
+// libtorch before the first call into it: a model in panels needs none.
 //
 // libtorch keeps its last error and its gradient mode per thread, while goroutines migrate between threads. All calls
 // therefore run on a single goroutine that is permanently locked to its thread. Models and learners of a Runtime share
@@ -62,10 +74,16 @@ type Runtime struct {
 	packedDir packedweights.Dir // RuntimeOptions.PackedDir
 	warn      func(error)
 	watch     CallWatcher // nil: none
-	work      chan func()
-	stop      chan struct{}
-	done      chan struct{}
-	once      sync.Once
+
+	// These belong to the thread.
+	loaded  bool          // libtorch is
+	linear  bool          // it has linear layers in oneDNN's layout
+	scratch alignedMemory // of panels
+
+	work chan func()
+	stop chan struct{}
+	done chan struct{}
+	once sync.Once
 
 	faulted      chan struct{} // closed after a fault
 	fault        error         // that every call returns then
@@ -125,8 +143,8 @@ func NewRuntime(opts RuntimeOptions) (*Runtime, error) {
 		return nil, fmt.Errorf("encoder: %w", err)
 	}
 	go r.loop()
-	err = r.do(func() (err error) {
-		r.device, err = parseDevice(opts.Device)
+	err = r.onThread(func() (err error) {
+		r.device, err = r.parseDevice(opts.Device)
 		return err
 	})
 	if err != nil {
@@ -139,20 +157,56 @@ func NewRuntime(opts RuntimeOptions) (*Runtime, error) {
 func (r *Runtime) loop() {
 	runtime.LockOSThread() // permanently: the thread ends with the goroutine
 	defer close(r.done)
-	C.name_thread() // libtorch's own threads inherit the name, so that a profiler can attribute the model's time
+	C.name_thread()             // the threads of OpenMP inherit the name, so that a profiler can attribute the model's time
+	if !opens("libgomp.so.1") { // libtorch's may have another name
+		r.load()
+	}
 	r.threads = int(C.start_threads(C.int(r.threads)))
 	for {
 		select {
 		case f := <-r.work:
 			f()
 		case <-r.stop:
+			r.scratch.free()
 			return
 		}
 	}
 }
 
-// do runs f on the libtorch thread and waits for it. A panic inside (gotch panics on some bad states) becomes an error.
+// load loads libtorch, once. Call it on the thread.
+func (r *Runtime) load() error {
+	if r.loaded {
+		return nil
+	}
+	if err := libtch.Load("libgotch.so"); err != nil {
+		return fmt.Errorf("encoder: cannot load libtorch: %w", err)
+	}
+	C.at_set_num_threads(C.int(r.threads))
+	r.loaded, r.linear = true, findLinear()
+	return nil
+}
+
+// Libtorch loads libtorch and returns the path of its library.
+func (r *Runtime) Libtorch() (path string, err error) {
+	err = r.do(func() error {
+		path = C.GoString(C.libtorch_path())
+		return nil
+	})
+	return path, err
+}
+
+// do runs f, which calls libtorch, on the thread.
 func (r *Runtime) do(f func() error) error {
+	return r.onThread(func() error {
+		if err := r.load(); err != nil {
+			return err
+		}
+		return f()
+	})
+}
+
+// onThread runs f on the thread and waits for it. A panic inside (gotch panics on some bad states) becomes an error.
+func (r *Runtime) onThread(f func() error) error {
 	result := make(chan error, 1)
 	job := func() {
 		defer func() {
@@ -187,15 +241,15 @@ func (r *Runtime) fail(f *nativefault.FaultError) {
 	close(r.faulted)
 }
 
-// score is do for a forward pass over a packed batch.
-func (r *Runtime) score(p *packed, f func() error) error {
-	return r.do(func() error {
+// watched is f, the forward pass over a packed batch, with notice of the CallWatcher.
+func (r *Runtime) watched(p *packed, f func() error) func() error {
+	return func() error {
 		if r.watch != nil {
 			r.watch.Begin(len(p.order), len(p.ids))
 			defer r.watch.End()
 		}
 		return f()
-	})
+	}
 }
 
 // Close stops the thread after the call in progress. Later calls return ErrClosed. It may be called more than once.
@@ -218,15 +272,17 @@ func (r *Runtime) Device() string {
 	return "cpu"
 }
 
-func parseDevice(name string) (gotch.Device, error) {
+// parseDevice returns the device of a name. Only where there is a driver for GPUs does it ask libtorch.
+func (r *Runtime) parseDevice(name string) (gotch.Device, error) {
+	auto := name == "" || name == "auto"
 	switch {
-	case name == "" || name == "auto":
-		if gotch.CUDA.IsAvailable() {
-			return gotch.CudaBuilder(0), nil
+	case name == "cpu" || auto && !opens("libcuda.so.1"):
+		return gotch.CPU, nil
+	case auto:
+		if err := r.load(); err != nil || !gotch.CUDA.IsAvailable() {
+			return gotch.CPU, err
 		}
-		return gotch.CPU, nil
-	case name == "cpu":
-		return gotch.CPU, nil
+		return gotch.CudaBuilder(0), nil
 	case name == "cuda" || strings.HasPrefix(name, "cuda:"):
 		index := 0
 		if _, digits, ok := strings.Cut(name, ":"); ok {
@@ -236,12 +292,22 @@ func parseDevice(name string) (gotch.Device, error) {
 			}
 			index = n
 		}
+		if err := r.load(); err != nil {
+			return gotch.CPU, err
+		}
 		if count := int(gotch.CUDA.DeviceCount()); index >= count {
 			return gotch.CPU, fmt.Errorf("encoder: device %q, but libtorch sees %d CUDA devices; use auto or cpu, or build with LIBTORCH set to a CUDA libtorch", name, count)
 		}
 		return gotch.CudaBuilder(uint(index)), nil
 	}
 	return gotch.CPU, fmt.Errorf("encoder: unknown device %q; use auto, cpu or cuda:N", name)
+}
+
+// opens loads a shared library, and reports whether it could.
+func opens(library string) bool {
+	name := C.CString(library)
+	defer C.free(unsafe.Pointer(name))
+	return C.opens(name) != 0
 }
 
 // seed makes libtorch's random numbers (dropout) repeatable. Call it on the libtorch thread.

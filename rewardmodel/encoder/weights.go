@@ -10,7 +10,6 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
-	"assay/rewardmodel"
 	"assay/rewardmodel/checkpoint"
 )
 
@@ -138,10 +137,12 @@ func checkContext(cfg checkpoint.Config) error {
 	return nil
 }
 
+const tokenTypeEmbeddings = "embeddings.token_type_embeddings.weight"
+
 // tokenTypes reads the embeddings of token types. Training with context adds that of the context to a single one, as a
 // copy.
 func (l *loader) tokenTypes(cfg *checkpoint.Config) *ts.Tensor {
-	const name = "embeddings.token_type_embeddings.weight"
+	const name = tokenTypeEmbeddings
 	if !l.change.addType || cfg.TypeVocab > contextType {
 		return l.tensor(l.kind, name)
 	}
@@ -298,132 +299,35 @@ func (l *loader) move() {
 	}
 }
 
-// classifier loads the head in float32: n.pool, and the last layer with two rows per aspect, violation first. Rows that
-// the checkpoint lacks are randomly initialized. A single logit z of compliance becomes the rows -z/2 and z/2, whose difference is the same
-// margin.
+// classifier loads the head in float32: n.pool, and the last layer with two rows per aspect, violation first.
 func (l *loader) classifier(n *network) (out dense, aspects []string) {
-	poolName, outName := "pooler.dense", "classifier"
-	if l.ckpt.Config.ModelType == checkpoint.Roberta {
-		poolName, outName = "classifier.dense", "classifier.out_proj"
-	}
-	h := l.ckpt.Config.HiddenSize
-	if _, ok := l.ckpt.Info(poolName + ".weight"); n.isModern() {
+	from := classifierReader{ckpt: l.ckpt, change: l.change, rng: l.rng}
+	if n.isModern() {
 		n.pool = l.modernHead(n)
-	} else if ok && l.err == nil {
-		n.pool = l.dense(gotch.Float, poolName)
 	} else {
-		n.pool = dense{l.randomMatrix(poolName+".weight", h, h), l.zeros(poolName+".bias", h)}
+		n.pool = l.classifierLayer(from.pool)
 	}
-	aspects, from := l.aspects()
-	head := l.head(outName)
+	return l.classifierLayer(func() (w classifierWeights, err error) {
+		w, aspects, err = from.out()
+		return w, err
+	}), aspects
+}
+
+func (l *loader) classifierLayer(read func() (classifierWeights, error)) dense {
 	if l.err != nil {
-		return out, nil
+		return dense{}
 	}
-	w, b := make([]float32, 0, 2*h*len(from)), make([]float32, 0, 2*len(from))
-	for _, i := range from {
-		if i < 0 {
-			w, b = append(w, l.normal(2*h)...), append(b, 0, 0)
-		} else {
-			w, b = append(w, head.weight[i]...), append(b, head.bias[i][:]...)
-		}
-	}
-	return dense{l.values(outName+".weight", w, len(b), h), l.values(outName+".bias", b, len(b))}, aspects
-}
-
-// aspects returns the names of the aspects and for each one the aspect of the checkpoint that it starts from, or -1.
-func (l *loader) aspects() (names []string, from []int) {
-	known := map[string]int{}
-	inits := l.change.aspects
-	for i, a := range l.ckpt.Manifest.AspectList() {
-		if l.ckpt.HasClassifier() {
-			known[a.Name] = i
-		}
-		if l.change.aspects == nil {
-			inits = append(inits, AspectInit{Name: a.Name})
-		}
-	}
-	for _, a := range inits {
-		source := a.From
-		if source == "" {
-			source = a.Name
-		}
-		i, ok := known[source]
-		if !ok {
-			i = -1
-		}
-		switch {
-		case l.err != nil:
-		case rewardmodel.CheckAspect(a.Name) != nil:
-			l.err = fmt.Errorf("encoder: %q is not a name of an aspect", a.Name)
-		case slices.Contains(names, a.Name):
-			l.err = fmt.Errorf("encoder: two aspects are named %q", a.Name)
-		case a.From != "" && !ok:
-			l.err = fmt.Errorf("encoder: %s has no aspect %q for the aspect %q to start from", l.ckpt.Dir, a.From, a.Name)
-		}
-		names, from = append(names, a.Name), append(from, i)
-	}
-	if len(names) == 0 && l.err == nil {
-		l.err = errors.New("encoder: a model needs at least one aspect")
-	}
-	return names, from
-}
-
-// head is the last layer of a checkpoint's classifier, by aspect: the row of the violation before that of compliance.
-type head struct {
-	weight [][]float32
-	bias   [][2]float32
-}
-
-// head reads the last layer of the classifier; a base model has none.
-func (l *loader) head(name string) head {
-	if !l.ckpt.HasClassifier() {
-		return head{}
-	}
-	rows, single, err := l.ckpt.Labels()
-	weight, bias := l.floats(name+".weight"), l.floats(name+".bias")
-	if l.err == nil {
+	w, err := read()
+	if err != nil {
 		l.err = err
+		return dense{}
 	}
-	if l.err != nil {
-		return head{}
-	}
-	h := l.ckpt.Config.HiddenSize
-	if single {
-		w := make([]float32, 2*h)
-		for i := range h {
-			w[i], w[h+i] = -weight[i]/2, weight[i]/2
-		}
-		return head{[][]float32{w}, [][2]float32{{-bias[0] / 2, bias[0] / 2}}}
-	}
-	var out head
-	for _, r := range rows {
-		out.weight = append(out.weight, slices.Concat(weight[r.Violation*h:(r.Violation+1)*h], weight[r.Compliant*h:(r.Compliant+1)*h]))
-		out.bias = append(out.bias, [2]float32{bias[r.Violation], bias[r.Compliant]})
-	}
-	return out
-}
-
-// floats reads a tensor of the checkpoint.
-func (l *loader) floats(name string) []float32 {
-	if l.err != nil {
-		return nil
-	}
-	var values []float32
-	values, l.err = l.ckpt.Float32(name)
-	return values
+	rows := len(w.bias)
+	return dense{l.values(w.name+".weight", w.weight, rows, len(w.weight)/rows), l.values(w.name+".bias", w.bias, rows)}
 }
 
 func (l *loader) randomMatrix(name string, out, in int) *ts.Tensor {
-	return l.values(name, l.normal(out*in), out, in)
-}
-
-// normal samples from a normal distribution with standard deviation 0.02, as transformers initializes a new classifier.
-func (l *loader) normal(n int) []float32 {
-	v := make([]float32, n)
-	for i := range v {
-		v[i] = float32(0.02 * l.rng.NormFloat64())
-	}
-	return v
+	return l.values(name, normal(l.rng, out*in), out, in)
 }
 
 func (l *loader) zeros(name string, n int) *ts.Tensor { return l.values(name, make([]float32, n), n) }

@@ -22,7 +22,7 @@ type processor struct {
 	setting                        encoder.Precision   // --precision
 }
 
-// readProcessor starts libtorch to ask it for its device. The error names the setting.
+// readProcessor loads libtorch, which training needs, and asks for the device. The error names the setting.
 func readProcessor(compute localmodel.Compute) (processor, error) {
 	p := processor{
 		arch: runtime.GOARCH, setting: compute.Precision,
@@ -34,6 +34,9 @@ func readProcessor(compute localmodel.Compute) (processor, error) {
 		return p, err
 	}
 	defer torch.Close()
+	if _, err := torch.Libtorch(); err != nil {
+		return p, err
+	}
 	p.device, p.precisions = torch.Device(), torch.Precisions()
 	return p, nil
 }

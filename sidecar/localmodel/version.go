@@ -7,8 +7,6 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/prometheus/procfs"
-
 	"assay/rewardmodel/encoder"
 	"assay/sidecar/cli"
 )
@@ -16,12 +14,15 @@ import (
 // WriteVersion writes version and build information, and the device and precisions of this machine.
 func WriteVersion(w io.Writer) error {
 	version, commit := cli.BuildVersion()
-	var device string
+	var device, libtorch string
 	var precisions, numerics []string
 	if rt, err := encoder.NewRuntime(encoder.RuntimeOptions{}); err != nil {
 		device = err.Error()
 	} else {
 		device = rt.Device()
+		if libtorch, err = rt.Libtorch(); err != nil {
+			libtorch = err.Error()
+		}
 		for _, p := range rt.Precisions() {
 			precisions = append(precisions, string(p))
 			if n := rt.Numerics(p); n != "" {
@@ -31,25 +32,6 @@ func WriteVersion(w io.Writer) error {
 		rt.Close()
 	}
 	_, err := fmt.Fprintf(w, "version    %s\ncommit     %s\ngo         %s %s/%s\nlibtorch   %s\nprecision  %s\ndevice     %s\nnumerics   %s\n",
-		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, libtorchFile(), strings.Join(precisions, ", "), device, cmp.Or(strings.Join(numerics, ", "), "not fixed"))
+		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, libtorch, strings.Join(precisions, ", "), device, cmp.Or(strings.Join(numerics, ", "), "not fixed"))
 	return err
-}
-
-// libtorchFile is the path of the libtorch library that this process has loaded,
-// or "linked" if it is unknown.
-func libtorchFile() string {
-	process, err := procfs.Self()
-	if err != nil {
-		return "linked"
-	}
-	maps, err := process.ProcMaps()
-	if err != nil {
-		return "linked"
-	}
-	for _, m := range maps {
-		if strings.Contains(m.Pathname, "libtorch_cpu") {
-			return m.Pathname
-		}
-	}
-	return "linked"
 }

@@ -11,9 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
-	"time"
 )
 
 // patchSource keys the copy: another patch makes another copy.
@@ -24,7 +22,9 @@ var patchSource string
 // provideGotch returns the directory of a gotch that is patched and fitted to
 // torch, generated when the cache lacks it.
 func provideGotch(ctx context.Context, root, cache string, torch libtorch) (string, error) {
-	key := sha256.Sum256([]byte(strings.Join([]string{gotchSum, patchSource, torch.Version, torch.flags(), torch.Changed, fmt.Sprint(knownStubs)}, "\x00")))
+	key := sha256.Sum256([]byte(strings.Join([]string{
+		gotchSum, patchSource, librarySource, torch.Version, fmt.Sprint(torch.compileFlags(), torch.linkFlags()), torch.Changed, fmt.Sprint(knownStubs),
+	}, "\x00")))
 	dir := filepath.Join(cache, fmt.Sprintf("gotch-%s-libtorch-%s-%x", gotchVersion, torch.Version, key[:4]))
 	if exists(dir) {
 		return dir, nil
@@ -43,10 +43,13 @@ func provideGotch(ctx context.Context, root, cache string, torch libtorch) (stri
 			return "", err
 		}
 	}
-	if err := applyPatches(partial, torch.flags()); err != nil {
+	if err := applyPatches(partial, torch.cgoFlags(dir)); err != nil {
 		return "", err
 	}
 	if err := fitWrappers(ctx, partial, torch); err != nil {
+		return "", err
+	}
+	if err := buildLibrary(ctx, partial, torch); err != nil {
 		return "", err
 	}
 	return dir, os.Rename(partial, dir)
@@ -123,23 +126,4 @@ func writeWorkspace(root, gotch string) error {
 	}
 	step("go.work points gotch at %s", gotch)
 	return os.Rename(path+".partial", path)
-}
-
-// compileGotch compiles the wrappers into Go's build cache, once per copy and
-// Go version, so that the long wait has a name.
-func compileGotch(ctx context.Context, root, gotch string) error {
-	stamp := filepath.Join(gotch, ".compiled-"+runtime.Version())
-	if exists(stamp) {
-		return nil
-	}
-	step("compiling gotch's wrappers of libtorch (once, 1 to 3 minutes on 2 cores)")
-	start := time.Now()
-	cmd := exec.CommandContext(ctx, "go", "build", gotchModule+"/ts")
-	cmd.Dir, cmd.Env = root, append(os.Environ(), "GOWORK=", "CGO_ENABLED=1")
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("the wrappers do not compile (%w): see the compiler's lines above", err)
-	}
-	step("  compiled in %s", time.Since(start).Round(time.Second))
-	return os.WriteFile(stamp, nil, 0o644)
 }

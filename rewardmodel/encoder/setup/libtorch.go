@@ -84,30 +84,35 @@ func (t libtorch) cudaNote() string {
 	return ""
 }
 
-// flags renders the cgo directives that compile and link against t. Every
-// path is absolute and the run path is baked in, so no environment variable
-// is needed to build or to run.
-func (t libtorch) flags() string {
+// compileFlags are those of the compiler for the wrappers. They are thin glue around operators: compiling torch_api.cpp without
+// debug information took (seconds, object size) 27, 6.8 MB with -O0; 40, 3.7 MB with -O1; 53, 4.3 MB with -O2.
+func (t libtorch) compileFlags() []string {
+	include := filepath.Join(t.Dir, "include")
+	return []string{
+		fmt.Sprintf("-std=c++%d", t.Standard), fmt.Sprintf("-D_GLIBCXX_USE_CXX11_ABI=%d", t.ABI), "-O1", "-g0", "-w",
+		"-I" + include, "-I" + include + "/torch/csrc/api/include",
+	}
+}
+
+// linkFlags link the library of the wrappers with t, which it finds beside itself or where it is now.
+func (t libtorch) linkFlags() []string {
 	lib := filepath.Join(t.Dir, "lib")
-	inc := filepath.Join(t.Dir, "include")
-	link := []string{"-L" + lib, "-Wl,-rpath," + lib}
+	link := []string{"-Wl,-soname," + libraryName, "-L" + lib, "-Wl,-rpath,$ORIGIN", "-Wl,-rpath," + lib}
 	for _, dir := range t.LinkDirs {
 		link = append(link, "-Wl,-rpath-link,"+dir)
 	}
-	// Nothing calls libtorch_cuda by name: without --no-as-needed the linker drops it.
+	// Nothing calls libtorch_cpu by name: without --no-as-needed the linker drops it.
 	link = append(link, "-Wl,--no-as-needed", "-ltorch_cpu", "-lc10")
 	if t.CUDA {
 		link = append(link, "-ltorch_cuda", "-lc10_cuda")
 	}
-	link = append(link, "-Wl,--as-needed", "-lstdc++")
-	return strings.Join([]string{
-		// The wrappers are thin glue around operators. Compiling torch_api.cpp without debug
-		// information took (seconds, object size): -O0 27, 6.8 MB; -O1 40, 3.7 MB; -O2 53, 4.3 MB.
-		"// #cgo CFLAGS: -O1 -g0 -w",
-		fmt.Sprintf("// #cgo CXXFLAGS: -std=c++%d -D_GLIBCXX_USE_CXX11_ABI=%d -O1 -g0 -w", t.Standard, t.ABI),
-		fmt.Sprintf("// #cgo CXXFLAGS: -I%s -I%s/torch/csrc/api/include", inc, inc),
-		"// #cgo LDFLAGS: " + strings.Join(link, " "),
-	}, "\n")
+	return append(link, "-Wl,--as-needed", "-lstdc++")
+}
+
+// cgoFlags renders the cgo directives of the bindings in the directory gotch. Every path is absolute and the run path is baked in,
+// so no environment variable is needed to build or to run.
+func (t libtorch) cgoFlags(gotch string) string {
+	return fmt.Sprintf("// #cgo CFLAGS: -O1 -g0 -w\n// #cgo LDFLAGS: -ldl -Wl,-rpath,%s -Wl,-rpath,%s", filepath.Join(gotch, "lib"), filepath.Join(t.Dir, "lib"))
 }
 
 var versionMacro = regexp.MustCompile(`(?m)^#define TORCH_VERSION_(MAJOR|MINOR|PATCH) (\d+)`)

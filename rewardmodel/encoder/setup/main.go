@@ -72,9 +72,6 @@ func run(ctx context.Context, device string) error {
 	if err := writeWorkspace(root, copied); err != nil {
 		return err
 	}
-	if err := compileGotch(ctx, root, copied); err != nil {
-		return err
-	}
 	step("ready: libtorch %s, gotch %s (%s)", torch.Version, gotchVersion, time.Since(start).Round(10*time.Millisecond))
 	return nil
 }

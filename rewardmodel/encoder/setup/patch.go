@@ -101,6 +101,8 @@ func newTensor(ctensor lib.Ctensor, nameOpt ...string) *Tensor {
 	{"ts/tensor.go", "see above", `\(\*lib\.Ctensor\)\(unsafe\.Pointer\(&ctensor\)\)\n\tinputsPtr := \(\*lib\.Ctensor\)\(unsafe\.Pointer\(&cinput\)\)`,
 		"&roots[0]\n\tinputsPtr := &leaves[0]", 1},
 
+	{"ts/tensor.go", "importing gotch called libtorch", `var None = NewTensor\(\)`, `var None = new(Tensor)`, 1},
+
 	{"init.go", "importing gotch created a directory, or exited the process where it could not",
 		`(?s)\n\tif _, err := os\.Stat\(CachedDir\); .*?\n\t\}\n\}\n`, "}\n", 1},
 	{"init.go", "see above", `\t"log"\n`, "", 1},

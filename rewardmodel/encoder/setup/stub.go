@@ -61,9 +61,7 @@ func fitWrappers(ctx context.Context, dir string, torch libtorch) error {
 // checkSyntax compiles the wrappers without code and returns the compiler's output when it fails.
 func checkSyntax(ctx context.Context, dir string, torch libtorch) (complaint []byte, err error) {
 	cxx := compiler()
-	include := filepath.Join(torch.Dir, "include")
-	args := append(cxx[1:len(cxx):len(cxx)], fmt.Sprintf("-std=c++%d", torch.Standard), "-fsyntax-only", "-fmax-errors=0", "-w",
-		fmt.Sprintf("-D_GLIBCXX_USE_CXX11_ABI=%d", torch.ABI), "-I"+include, "-I"+include+"/torch/csrc/api/include", "torch_api.cpp")
+	args := slices.Concat(cxx[1:], torch.compileFlags(), []string{"-fsyntax-only", "-fmax-errors=0", "torch_api.cpp"})
 	cmd := exec.CommandContext(ctx, cxx[0], args...)
 	cmd.Dir = filepath.Join(dir, "libtch")
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
