@@ -433,7 +433,7 @@ func TestComparisons(t *testing.T) {
 		{source: convAbuse, bag: with(complies(), "", "i")},
 	}
 	compared := map[string]string{}
-	for _, e := range append(comparedByRule(examples), comparedTwins(examples, 1)...) {
+	for _, e := range append(comparedByRule(examples), comparedTwins(pairs, examples, 1)...) {
 		compared[e.bag.Response] = e.bag.Comparison
 	}
 	if compared["a"] != compared["b"] || compared["e"] != compared["f"] || compared["a"] == compared["e"] {

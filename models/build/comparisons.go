@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// twinsCompared is how many contrast pairs are compared.
+// twinsCompared is how many twins of a source are compared at most.
 const twinsCompared = 16_000
 
 // comparedByRule returns the texts of the sets that label one rule, each set as a comparison, or each category of a set that
@@ -26,11 +26,11 @@ func comparedByRule(examples []example) []example {
 	return out
 }
 
-// comparedTwins returns contrast pairs of the corpus as comparisons.
-func comparedTwins(examples []example, seed uint64) []example {
+// comparedTwins returns up to twinsCompared twins of a source of the corpus as comparisons.
+func comparedTwins(source string, examples []example, seed uint64) []example {
 	var twins [][2]example
 	for i := range len(examples) - 1 {
-		if v, h := examples[i], examples[i+1]; v.source == pairs && v.fields.pair == h.fields.pair {
+		if v, h := examples[i], examples[i+1]; v.source == source && v.fields.pair == h.fields.pair {
 			twins = append(twins, [2]example{v, h})
 		}
 	}
@@ -39,7 +39,7 @@ func comparedTwins(examples []example, seed uint64) []example {
 	var out []example
 	for i, pair := range twins[:min(len(twins), twinsCompared)] {
 		for _, e := range pair {
-			e.bag.Comparison = fmt.Sprintf("%s %d", pairs, i)
+			e.bag.Comparison = fmt.Sprintf("%s %d", source, i)
 			out = append(out, e)
 		}
 	}

@@ -36,9 +36,20 @@ func TestCorpus(t *testing.T) {
 		for n := 0; lines.Scan(); n++ {
 			var line corpusLine
 			require.NoError(t, json.Unmarshal(lines.Bytes(), &line), "%s:%d", name, n+1)
+			kind := filepath.Base(filepath.Dir(name))
 			switch {
 			case n == 0:
 				require.NotContains(t, []string{line.Setting, line.Persona, line.Register, line.Style}, "", name)
+			case kind == conversation:
+				oneOf := func(shared, v, h string) {
+					require.Equal(t, shared == "", v != "" && h != "", "%s:%d", name, n+1)
+				}
+				oneOf(line.Prompt, line.VPrompt, line.HPrompt)
+				oneOf(line.Response, line.V, line.H)
+				unique(name, line.Prompt+line.VPrompt+"\n\n"+line.Response+line.V)
+				unique(name, line.Prompt+line.HPrompt+"\n\n"+line.Response+line.H)
+				require.Contains(t, categoryAspect, line.Category, "%s:%d", name, n+1)
+				require.Contains(t, forms, line.Form, "%s:%d", name, n+1)
 			case line.Response != "":
 				unique(name, line.Response)
 				require.Contains(t, []bag.Label{bag.Compliant, bag.Violation}, line.Label, name)
@@ -46,7 +57,7 @@ func TestCorpus(t *testing.T) {
 					require.Contains(t, categories, line.Category, "%s:%d", name, n+1)
 					require.NotNil(t, line.Witness, "%s:%d", name, n+1)
 				}
-				if kind := filepath.Base(filepath.Dir(name)); kind == harmless || kind == document {
+				if kind == harmless || kind == document {
 					require.Equal(t, bag.Compliant, line.Label, "%s:%d", name, n+1)
 				}
 				if line.V != "" {
@@ -78,4 +89,25 @@ func TestExamplesKeepTheirFields(t *testing.T) {
 	require.Equal(t, `{"id":"pairs-00000","label":"compliant","response":"One.","category":"insult","form":"self","spelling":"leet"}
 {"id":"toxigen-00001","labels":{"hate":"violation"},"response":"Two."}
 `, string(text))
+}
+
+// A pair of conversations shares its prompt or its response, and only the first one violates.
+func TestConversations(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "101.jsonl"), []byte(`{"setting":"s","persona":"p","register":"r","style":"y"}
+{"prompt":"P","v":"V","h":"H","category":"insult","form":"self"}
+{"response":"R","v_prompt":"A","h_prompt":"B","category":"unsafe-advice","form":"other"}
+`), 0o644))
+	examples, err := readConversations(dir)
+	require.NoError(t, err)
+	var got []string
+	for _, e := range examples {
+		require.Equal(t, "101", e.group)
+		got = append(got, strings.Join([]string{string(e.bag.Verdict()), e.bag.Prompt, e.bag.Response, e.fields.Category}, " "))
+	}
+	require.Equal(t, []string{"violation P V insult", "compliant P H insult", "violation A R unsafe-advice", "compliant B R unsafe-advice"}, got)
+	twins := comparedTwins(conversation, examples, 1)
+	require.Len(t, twins, 4)
+	require.Equal(t, twins[0].bag.Comparison, twins[1].bag.Comparison)
+	require.NotEqual(t, twins[0].bag.Comparison, twins[2].bag.Comparison)
 }

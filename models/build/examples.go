@@ -18,15 +18,16 @@ import (
 
 // More sources of responses.
 const (
-	edos     = "edos"
-	hatemoji = "hatemoji"
-	toxiGen  = "toxigen"
-	hh       = "hh"        // never trained on
-	xsTest   = "xstest"    // never trained on
-	pairs    = "pairs"     // of corpus
-	written  = "responses" // of corpus
-	document = "documents" // of corpus
-	harmless = "harmless"  // of corpus; never trained on
+	edos         = "edos"
+	hatemoji     = "hatemoji"
+	toxiGen      = "toxigen"
+	hh           = "hh"            // never trained on
+	xsTest       = "xstest"        // never trained on
+	pairs        = "pairs"         // of corpus
+	written      = "responses"     // of corpus
+	document     = "documents"     // of corpus
+	conversation = "conversations" // of corpus
+	harmless     = "harmless"      // of corpus; never trained on
 
 	ratedSentence = "sentences" // of toxicSpans
 	excerptOf     = "excerpts"  // of document
@@ -53,6 +54,7 @@ func readExamples(cfg config) (split, error) {
 		{readPairs, filepath.Join(cfg.corpus, pairs), ""},
 		{readWritten(written), filepath.Join(cfg.corpus, written), ""},
 		{readDocuments, filepath.Join(cfg.corpus, document), ""},
+		{readConversations, filepath.Join(cfg.corpus, conversation), ""},
 	} {
 		examples, err := set.read(set.train)
 		var test []example
@@ -301,9 +303,26 @@ func readDocuments(dir string) ([]example, error) {
 	})
 }
 
+// readConversations reads the twins of the corpus that have prompts: two responses to the same prompt, or the same response to
+// two prompts, the violation first. A batch is a group.
+func readConversations(dir string) ([]example, error) {
+	number := 0
+	return readBatches(dir, func(batch, _ string, line corpusLine) []example {
+		number++
+		described := fields{Category: line.Category, Form: line.Form, pair: number}
+		return []example{
+			{conversation, batch, with(violates(categoryAspect[line.Category]), line.Prompt+line.VPrompt, line.Response+line.V), described},
+			{conversation, batch, with(complies(), line.Prompt+line.HPrompt, line.Response+line.H), described},
+		}
+	})
+}
+
 // corpusLine is a line of models/build/corpus; see its README.
 type corpusLine struct {
 	V, H, Form, Spelling, Category, After string
+
+	VPrompt string `json:"v_prompt"`
+	HPrompt string `json:"h_prompt"`
 
 	Setting, Persona, Register, Style string
 

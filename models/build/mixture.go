@@ -257,7 +257,7 @@ func commentsAfter(bags, last []example) []example {
 
 // inOne are the sources whose texts of at most inOneWords words are one instance in training. The violation of a short text
 // may lie between its sentences, and a sentence that a violation shares with its harmless twin has both labels.
-var inOne = []string{pairs, diaSafety, edos, hatemoji, toxiGen, hateOffensive, convAbuse, ratedSentence, "comments"}
+var inOne = []string{pairs, conversation, diaSafety, edos, hatemoji, toxiGen, hateOffensive, convAbuse, ratedSentence, "comments"}
 
 const inOneWords = 40
 
@@ -283,6 +283,8 @@ func writeBags(cfg config, log io.Writer) error {
 	if err != nil {
 		return err
 	}
+	conversations := fromSource(conversation, s.train)
+	s.train = slices.DeleteFunc(s.train, func(e example) bool { return e.source == conversation })
 	rated, err := rate(cfg, s.train, log)
 	if err != nil {
 		return err
@@ -311,10 +313,12 @@ func writeBags(cfg config, log io.Writer) error {
 	var failed error
 	for name, part := range map[string][]example{
 		"train-pairs": fromSource(pairs, bags), "train": bags, "train-last": last, "train-third": third, "train-rest": append(rest, commentsAfter(bags, last)...),
-		"train-rules": inOneInstance(comparedByRule(s.train)), "train-twins": inOneInstance(comparedTwins(s.train, cfg.seed)),
+		"train-rules": inOneInstance(comparedByRule(s.train)), "train-twins": inOneInstance(comparedTwins(pairs, s.train, cfg.seed)),
 		"train-turns": inTurns(bags, last, third, cfg.seed), "train-turns-rest": restInTurns(rest, cfg.seed+1),
-		"train-turns-last": lastInTurns(bags, third, cfg.seed+2), "train-turns-rules": rules, "train-turns-third-rules": thirdOfRules,
+		"train-turns-last": thirdInTurns(bags, third, nil, cfg.seed+2), "train-turns-rules": rules, "train-turns-third-rules": thirdOfRules,
 		"train-turns-twins": twins, "train-turns-other-twins": otherTwins,
+		"train-conversations":      thirdInTurns(bags, third, inOneInstance(conversations), cfg.seed+3),
+		"train-conversation-twins": inOneInstance(comparedTwins(conversation, conversations, cfg.seed)),
 	} {
 		failed = errors.Join(failed, writeExamples(filepath.Join(cfg.work, name+".jsonl"), part, cfg.aspects))
 	}

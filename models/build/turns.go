@@ -7,7 +7,7 @@ import (
 )
 
 // Bags of the epochs with unrelated turns: of DiaSafety more than its share, since only there does the label depend on the
-// prompt; of GPTFuzz, whose few prompts a model can memorize, more only in the last epoch, which leaves its prompts out.
+// prompt; of GPTFuzz, whose few prompts a model can memorize, more only in the last two, which leave its prompts out.
 const (
 	diaSafetyInTurns     = 2800
 	gptFuzzInTurns       = 466
@@ -26,21 +26,22 @@ func restInTurns(rest []example, seed uint64) []example {
 	return withUnrelatedTurns(withUpTo(gptFuzzInTurns, gptFuzz, rest, rest), seed)
 }
 
-// lastInTurns returns the bags of the last epoch with unrelated turns: the third again, with those of the small sets.
-func lastInTurns(bags, third []example, seed uint64) []example {
+// thirdInTurns returns the bags of the last two epochs with unrelated turns: the third again, with those of the small sets and
+// with more, which are the twins with prompts in the last epoch.
+func thirdInTurns(bags, third, more []example, seed uint64) []example {
 	out := withUpTo(gptFuzzInLastTurns, gptFuzz, bags, withConversations(diaSafetyInLastTurns, bags, third))
 	for i := range out {
 		if out[i].source == gptFuzz {
 			out[i].bag.Prompt = ""
 		}
 	}
-	return withUnrelatedTurns(out, seed)
+	return withUnrelatedTurns(append(out, more...), seed)
 }
 
 // comparedInTurns returns the contrast pairs of the corpus in two halves, each with those of HatemojiBuild, and unrelated turns
 // that twins share.
 func comparedInTurns(examples []example, seed uint64) (first, second []example) {
-	twins := withUnrelatedTurns(append(inOneInstance(comparedTwins(examples, seed)), inOneInstance(comparedEmojiTwins(examples))...), seed)
+	twins := withUnrelatedTurns(append(inOneInstance(comparedTwins(pairs, examples, seed)), inOneInstance(comparedEmojiTwins(examples))...), seed)
 	for i := 0; i+1 < len(twins); i += 2 {
 		pair := twins[i : i+2]
 		pair[1].bag.Prompt = pair[0].bag.Prompt
