@@ -4,6 +4,7 @@
 #
 #   make image                             with docker, podman or buildah
 #   make image DEVICE=cuda                 libtorch with CUDA
+#   make image TRAIN=no                   without libtorch: it only scores
 #
 # Layers are ordered by how often they change, so that a change of code replaces
 # only the last ones. amd64 and arm64 use the same instructions, each on a machine
@@ -39,6 +40,9 @@ RUN mkdir -p /out/lib /out/data /out/doc /out/licenses && cp LICENSE NOTICE /out
  && find /opt/assay/gotch-*/lib /opt/assay/libtorch-*/torch/lib /opt/assay/libtorch-*/nvidia -type f -exec cp {} /out/lib/ \; \
  && strip --strip-unneeded /out/lib/*.so* \
  && cp -r /opt/assay/libtorch-*/licenses /out/licenses/native
+# Without libtorch, RoBERTa and BERT score in bf16, on the threads of OpenMP.
+ARG TRAIN=yes
+RUN [ "$TRAIN" = yes ] || find /out/lib -type f ! -name 'libgomp*' -delete
 # Fails when a linked module has no license file.
 RUN cd .ci/sbom && GOWORK=off go run . -model /src/models/default -lib /out/lib \
       -source /src -licenses /out/licenses /out/bin/assay > /out/doc/assay.cdx.json
@@ -60,6 +64,8 @@ ENV ASSAY_MODEL=/usr/share/assay/models/default \
     ASSAY_DATA_DIR=/var/lib/assay \
     ASSAY_PACKED_WEIGHTS=/var/lib/assay/weights \
     GOTCH_CACHE=/tmp/gotch
+ARG TRAIN=yes
+ENV ASSAY_TRAIN=$TRAIN
 USER 65532:65532
 WORKDIR /var/lib/assay
 VOLUME /var/lib/assay

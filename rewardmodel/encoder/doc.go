@@ -1,7 +1,8 @@
-// Package encoder runs RoBERTa, BERT, DeBERTa and ModernBERT sequence classifiers on libtorch. It is the only package that imports
-// gotch.
+// Package encoder runs RoBERTa, BERT, DeBERTa and ModernBERT sequence classifiers, with kernels of its own where a model can be
+// computed in panels (panels.h), else on libtorch, which it loads when something first needs it. It is the only package that
+// imports gotch.
 //
-// A Runtime owns the single thread that calls libtorch. Runtime.Load returns a Model that scores instances
+// A Runtime owns the single thread that scores and calls libtorch. Runtime.Load returns a Model that scores instances
 // (rewardmodel.Model); Runtime.NewLearner returns a Learner that trains one (train.Learner).
 //
 // Sequences are packed: the tokens of a batch are concatenated in a [tokens, hidden] matrix without padding. Linear

@@ -179,7 +179,7 @@ func (r *Runtime) load() error {
 		return nil
 	}
 	if err := libtch.Load("libgotch.so"); err != nil {
-		return fmt.Errorf("encoder: cannot load libtorch: %w", err)
+		return fmt.Errorf("encoder: cannot load libtorch, without which only RoBERTa and BERT score, in bf16: %w", err)
 	}
 	C.at_set_num_threads(C.int(r.threads))
 	r.loaded, r.linear = true, findLinear()

@@ -94,7 +94,7 @@ func (t libtorch) compileFlags() []string {
 	}
 }
 
-// linkFlags link the library of the wrappers with t, which it finds beside itself or where it is now.
+// linkFlags link the library of the wrappers with t, which it looks for in its own directory and where it is now.
 func (t libtorch) linkFlags() []string {
 	lib := filepath.Join(t.Dir, "lib")
 	link := []string{"-Wl,-soname," + libraryName, "-L" + lib, "-Wl,-rpath,$ORIGIN", "-Wl,-rpath," + lib}
