@@ -157,11 +157,14 @@ func NewRuntime(opts RuntimeOptions) (*Runtime, error) {
 func (r *Runtime) loop() {
 	runtime.LockOSThread() // permanently: the thread ends with the goroutine
 	defer close(r.done)
-	C.name_thread()             // the threads of OpenMP inherit the name, so that a profiler can attribute the model's time
-	if !opens("libgomp.so.1") { // libtorch's may have another name
-		r.load()
+	C.name_thread() // the threads of OpenMP inherit the name, so that a profiler can attribute the model's time
+	if !opens("libgomp.so.1") {
+		_ = r.load() // whose OpenMP may have another name; the first call that needs libtorch returns the error
 	}
 	r.threads = int(C.start_threads(C.int(r.threads)))
+	if r.loaded {
+		C.at_set_num_threads(C.int(r.threads))
+	}
 	for {
 		select {
 		case f := <-r.work:
