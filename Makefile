@@ -20,7 +20,7 @@ IN_TURNS := $(RECIPE) --whole-characters 330 --context --context-tokens 64 --con
 ASSISTANT := $(foreach set,harmless documents responses gptfuzz jailbreakbench,$(WORK)/validation-$(set).jsonl)
 
 # Packages tested without the race detector: those that link libtorch, or whose tests
-# do, also at second hand. A build with it compiles the wrappers of libtorch a second
+# do, also at second hand. A build with it compiles the bindings of libtorch a second
 # time, which only `make test-all` does. The segmenter starts no goroutine, and its search
 # for costly texts takes four times as long with it; packages that call the segmenter
 # concurrently compile it with the detector.
@@ -152,7 +152,9 @@ model: build ## rebuild models/default from DATA (default: ASSAY_DATA, else ../s
 	go run ./models/build average $(WORK)/stage13 $(WORK)/averaged10 $(WORK)/averaged11
 	go run ./models/build --share 0.125 average $(WORK)/averaged11 $(WORK)/averaged7 $(WORK)/averaged12
 	bin/assay train $(IN_TURNS) --bags $(WORK)/train-turns-last.jsonl,$(WORK)/train-turns-third-rules.jsonl --init $(WORK)/averaged12 --out $(WORK)/stage14 --epochs 1 --lr 4e-5 --seed 44
-	go run ./models/build --share 0.25 average $(WORK)/averaged12 $(WORK)/stage14 $(WORK)/final
+	go run ./models/build --share 0.25 average $(WORK)/averaged12 $(WORK)/stage14 $(WORK)/averaged13
+	bin/assay train $(IN_TURNS) --bags $(WORK)/train-conversations.jsonl,$(WORK)/train-conversation-twins.jsonl,$(WORK)/train-turns-third-rules.jsonl --init $(WORK)/averaged13 --out $(WORK)/stage15 --epochs 1 --lr 4e-5 --seed 45
+	go run ./models/build average $(WORK)/averaged13 $(WORK)/stage15 $(WORK)/final
 	bin/assay train --epochs 0 --no-calibrate --init $(WORK)/final --out $(WORK)/trained \
 		--bags "$$(echo $(ASSISTANT) | tr ' ' ,)" --threshold false-alarms --dtype bf16 --model-name default
 	for set in $$(ls $(WORK)/test-*.jsonl | grep -v harmless); do \
@@ -165,10 +167,10 @@ model-report: lab ## write a report on MODEL (models/default) and bag files SETS
 	bin/assay-lab report --model '$(or $(MODEL),models/default)' --out '$(or $(REPORT),$(WORK)/report)' \
 		$(addprefix --train ,$(TRAIN)) $(addprefix --harmless ,$(HARMLESS)) $(addprefix --examples ,$(EXAMPLES)) $(or $(SETS),$(WORK)/test-*.jsonl)
 
-image: ## build the container image (IMAGE=assay DEVICE=cpu|cuda REQUIRE_DIGESTS=yes, with docker, podman or buildah)
+image: ## build the container image (IMAGE=assay DEVICE=cpu|cuda TRAIN=yes|no REQUIRE_DIGESTS=yes, with docker, podman or buildah)
 	.ci/image
 
-image-test: ## build the image over Debian's packages and run it read-only as uid 65532 (as root, with buildah)
+image-test: ## build the image over Debian's packages and run it read-only as uid 65532 (as root, with buildah; TRAIN=no: without libtorch)
 	.ci/image-test
 
 clean: ## remove what a build made here (what the set-up prepared stays in the user's cache)

@@ -25,6 +25,7 @@ var shipped = map[string][]string{
 	pairs:          {"bag_auroc"},
 	written:        {"bag_auroc", "witness_hit1"},
 	document:       {"bag_auroc", "witness_hit1"},
+	conversation:   {"bag_auroc"},
 	toxicSpans:     {"witness_hit1", "instance_auroc"},
 	convAbuse:      {"bag_auroc"},
 	diaSafety:      {"bag_auroc"},
