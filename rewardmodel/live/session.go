@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -74,9 +75,10 @@ func (s *Session) Close(ctx context.Context) ([]rewardmodel.LiveEvent, rewardmod
 }
 
 // call runs a call of the model with so many bytes of text, which the end of the session
-// cancels. A panic ends the session. A call without text does not make it less idle.
-func (s *Session) call(ctx context.Context, bytes int, run func(context.Context) error) (err error) {
-	ctx, cancel := context.WithCancel(ctx)
+// cancels. A panic ends the session, as does the client that cancels its context by leaving. A call without text does not
+// make it less idle.
+func (s *Session) call(client context.Context, bytes int, run func(context.Context) error) (err error) {
+	ctx, cancel := context.WithCancel(client)
 	defer cancel()
 	s.mu.Lock()
 	if s.ended {
@@ -104,7 +106,12 @@ func (s *Session) call(ctx context.Context, bytes int, run func(context.Context)
 		}
 		s.idle.Reset(s.sessions.limits.Idle - time.Since(s.quiet))
 		s.mu.Unlock()
-		if err != nil || !returned {
+		switch {
+		case !returned:
+			s.end(nil, outcomeFailed)
+		case err != nil && errors.Is(client.Err(), context.Canceled):
+			s.end(nil, outcomeAbandoned)
+		case err != nil:
 			s.end(nil, outcomeFailed)
 		}
 	}()

@@ -107,6 +107,20 @@ func isDone(s *Session) bool {
 	}
 }
 
+// A client that leaves while its text is being scored has abandoned the session.
+func TestClientLeavesDuringACall(t *testing.T) {
+	s := New(newSource(t, model{}), Limits{})
+	session, err := s.Open(t.Context(), rewardmodel.LiveRequest{})
+	require.NoError(t, err)
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	_, err = session.Feed(ctx, "They are awful. And so on.")
+	require.ErrorIs(t, err, context.Canceled)
+	require.True(t, isDone(session))
+	require.Equal(t, 1.0, ended(t, s, outcomeAbandoned))
+	require.Zero(t, ended(t, s, outcomeFailed))
+}
+
 func TestSession(t *testing.T) {
 	from := newSource(t, model{})
 	s := New(from, Limits{})
