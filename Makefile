@@ -29,7 +29,7 @@ unraced = go list -test -f '{{.ImportPath}} {{join .Deps " "}}' ./... \
 
 # The library of gotch's wrappers, which bin/assay loads when it needs libtorch, and what that loads from outside the directories
 # of the system: the libraries of libtorch and CUDA, wherever LIBTORCH is.
-wrappers  = $$(go list -m -f '{{.Dir}}' github.com/sugarme/gotch)/lib/libgotch.so
+wrappers  = $$(awk '$$2 == "github.com/sugarme/gotch" { print $$NF }' go.work)/lib/libgotch.so
 libraries = ls $(wrappers) && ldd $(wrappers) | awk '$$3 ~ /^\// && $$3 !~ /^\/(usr\/)?lib(32|64)?\// { print $$3 }'
 
 .PHONY: help setup build run install test test-clients test-console test-all test-k8s test-docs lab reference bench chaos hostile fuzz sanitize audit lint model model-report image image-test clean check-go

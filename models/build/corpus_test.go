@@ -42,7 +42,7 @@ func TestCorpus(t *testing.T) {
 				require.NotContains(t, []string{line.Setting, line.Persona, line.Register, line.Style}, "", name)
 			case kind == conversation:
 				oneOf := func(shared, v, h string) {
-					require.Equal(t, shared == "", v != "" && h != "", "%s:%d", name, n+1)
+					require.Equal(t, []bool{shared == "", shared == ""}, []bool{v != "", h != ""}, "%s:%d", name, n+1)
 				}
 				oneOf(line.Prompt, line.VPrompt, line.HPrompt)
 				oneOf(line.Response, line.V, line.H)

@@ -283,7 +283,7 @@ func writeBags(cfg config, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	conversations := fromSource(conversation, s.train)
+	conversations := fromSource(conversation, s.train) // only for the last epoch: the bags of the others stay what they were
 	s.train = slices.DeleteFunc(s.train, func(e example) bool { return e.source == conversation })
 	rated, err := rate(cfg, s.train, log)
 	if err != nil {

@@ -57,7 +57,7 @@ func int8Checks(ckpt *checkpoint.Checkpoint) (checks []rewardmodel.Sequence, err
 	return checks, nil
 }
 
-// loadInt8With is loadInt8 without a file, with the given tokenized check texts.
+// loadInt8With builds an int8 model without a file, with the given tokenized check texts.
 func (r *Runtime) loadInt8With(ckpt *checkpoint.Checkpoint, checks []rewardmodel.Sequence) (*Model, error) {
 	if err := r.supportsInt8(ckpt.Config); err != nil {
 		return nil, err

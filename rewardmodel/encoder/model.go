@@ -177,7 +177,7 @@ func (m *Model) Margins(batch []rewardmodel.Sequence) ([]float32, error) {
 
 // Logits returns for each sequence two logits per aspect, violation first.
 func (m *Model) Logits(batch []rewardmodel.Sequence) ([][]float32, error) {
-	rows, err := m.run(batch, m.runtime.watched)
+	rows, err := m.run(batch, m.runtime.watch)
 	if m.runtime.watch != nil && len(batch) > 0 {
 		m.observe(batch, err)
 	}
@@ -201,30 +201,35 @@ func (m *Model) observe(batch []rewardmodel.Sequence, err error) {
 
 // unwatched is Logits for what the CallWatcher does not count.
 func (m *Model) unwatched(batch []rewardmodel.Sequence) ([][]float32, error) {
-	return m.run(batch, func(_ *packed, f func() error) func() error { return f })
+	return m.run(batch, nil)
 }
 
-// run scores a batch; wrap is applied to the forward pass.
-func (m *Model) run(batch []rewardmodel.Sequence, wrap func(p *packed, f func() error) func() error) ([][]float32, error) {
+// run scores a batch; watch, unless it is nil, is notified of the forward pass.
+func (m *Model) run(batch []rewardmodel.Sequence, watch CallWatcher) ([][]float32, error) {
 	p, err := m.net.pack(batch)
 	if err != nil || len(batch) == 0 {
 		return nil, err
 	}
 	rows := make([][]float32, len(batch))
-	if m.panels == nil {
-		err = m.runtime.do(wrap(p, func() error {
+	onThread := m.runtime.do
+	if m.panels != nil {
+		onThread = m.runtime.onThread
+	}
+	err = onThread(func() error {
+		if watch != nil {
+			watch.Begin(len(p.order), len(p.ids))
+			defer watch.End()
+		}
+		if m.panels == nil {
 			defer withoutGradients()()
 			return m.infer(p, rows)
-		}))
-		return rows, err
-	}
-	err = m.runtime.onThread(wrap(p, func() error {
+		}
 		values, err := m.panels.logits(m.runtime, p)
 		if err != nil {
 			return err
 		}
 		return p.unpack(values, rows)
-	}))
+	})
 	return rows, err
 }
 

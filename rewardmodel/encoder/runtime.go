@@ -244,17 +244,6 @@ func (r *Runtime) fail(f *nativefault.FaultError) {
 	close(r.faulted)
 }
 
-// watched is f, the forward pass over a packed batch, with notice of the CallWatcher.
-func (r *Runtime) watched(p *packed, f func() error) func() error {
-	return func() error {
-		if r.watch != nil {
-			r.watch.Begin(len(p.order), len(p.ids))
-			defer r.watch.End()
-		}
-		return f()
-	}
-}
-
 // Close stops the thread after the call in progress. Later calls return ErrClosed. It may be called more than once.
 func (r *Runtime) Close() {
 	r.once.Do(func() {
